@@ -1,0 +1,49 @@
+"""Lock-free threads in one process (Hogwild; Alg. 2 and 4 with one worker).
+
+p threads run the compiled loop over one shared parameter matrix.  None waits for another, none
+holds the GIL, none takes a lock.  The calling thread only watches, so that Ctrl-C is heard.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from dpsvi.engines.loop import STOP
+from dpsvi.task import Task
+
+
+def run(task: Task, n_steps: int) -> None:
+    """Run steps [0, n_steps) on ``len(task.works)`` threads and return when all are done.
+
+    Raises
+    ------
+    Exception
+        The first exception of any thread; the other threads are stopped first.
+    KeyboardInterrupt
+        After the threads have finished the step they were in.
+    """
+    failures = []
+
+    def body(thread):
+        try:
+            task.run_thread(thread, n_steps)
+        except BaseException as error:  # handed to the caller below, whatever it is
+            failures.append(error)
+            task.stop[0] = STOP
+
+    threads = [
+        threading.Thread(target=body, args=(i,), name=f"dpsvi-{i}", daemon=True)
+        for i in range(len(task.works))
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        task.stop[0] = STOP
+        for thread in threads:
+            thread.join()
+        raise
+    if failures:
+        raise failures[0]

@@ -1,0 +1,1 @@
+"""Models: each module here is one member of the family and defines ``ESTIMATOR``."""

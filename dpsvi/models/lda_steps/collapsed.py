@@ -1,0 +1,83 @@
+"""The collapsed local step of LDA: stochastic CVB0 (Foulds et al. 2013) in its memory-free form.
+
+Integrating theta and beta out and keeping the zeroth-order term of the expectations (Asuncion et
+al. 2009) replaces exp(E log) by plain means::
+
+    phi_dwk  proportional to  gamma_dk lam_kw / sum_v lam_kv
+    gamma_dk = alpha_k + sum_w c_dw phi_dwk
+
+A token's own count is not excluded: it would have to be remembered (see `responsibilities`).
+There is no digamma, and word rows are read in place: nothing is computed for each word first.
+"""
+
+from __future__ import annotations
+
+from dpsvi.models.lda_steps.fold import (
+    ETA,
+    SWEEPS,
+    TOL,
+    add_outer,
+    fold,
+    list_words,
+    start_even,
+    topic_sizes,
+)
+
+
+def local(shared, scale, hyper, items, batch, work):
+    """See :class:`dpsvi.base.Model`; columns beyond the topics must hold rows of 0."""
+    rows = shared.rows
+    n_rows, n_columns = rows.shape
+    real = rows.dtype.type
+    zero = real(0)
+    c, eta = real(scale), real(hyper[n_columns + ETA])
+    tol, n_sweeps = real(hyper[n_columns + TOL]), int(hyper[n_columns + SWEEPS])
+    warm = shared.item_memory.shape[0] > 0
+
+    gamma = work.scratch[:n_columns]
+    weight = work.scratch[n_columns : 2 * n_columns]
+    total = work.scratch[2 * n_columns : 3 * n_columns]
+    topic = work.scratch[3 * n_columns : 4 * n_columns]
+    ratios = work.scratch[4 * n_columns :]
+
+    n = list_words(items, batch, work)
+    n_topics = topic_sizes(hyper, scale, n_rows, work.totals, topic)
+    for k in range(n_columns):
+        topic[k] = real(1) / topic[k] if hyper[k] > 0 else zero
+    for i in range(n):
+        work.stats[i, :] = zero
+
+    for d in batch:
+        start, stop = items.offsets[d], items.offsets[d + 1]
+        if start == stop:
+            continue
+        words, counts = items.index[start:stop], items.value[start:stop]
+        ids, ratio = work.ids[: stop - start], ratios[: stop - start]
+        length = zero
+        for i in range(stop - start):
+            ids[i] = work.slot[words[i]]
+            length += counts[i]
+        if warm and shared.item_memory[d, 0] > 0:
+            gamma[:] = shared.item_memory[d]
+        else:
+            start_even(hyper, length / real(n_topics), gamma)
+        for _ in range(n_sweeps):
+            for k in range(n_columns):
+                weight[k] = gamma[k] * topic[k]
+            all_ratios = fold(rows, words, counts, weight, c, eta, total, ratio)
+            change = zero
+            for k in range(n_columns):
+                new = real(hyper[k]) + weight[k] * (c * total[k] + eta * all_ratios)
+                change += abs(new - gamma[k])
+                gamma[k] = new
+            if change < tol * real(n_topics):
+                break
+        add_outer(work.stats, ids, ratio, weight)
+        if warm:
+            shared.item_memory[d] = gamma
+    for i in range(n):
+        row, stats = rows[work.touched[i]], work.stats[i]
+        for k in range(n_columns):
+            stats[k] *= eta + c * row[k]
+        work.slot[work.touched[i]] = -1
+    return n

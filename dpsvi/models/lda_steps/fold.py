@@ -1,0 +1,111 @@
+"""The inner iteration that every LDA local step shares, and the list of words of a batch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpsvi.jit import inline_kernel, kernel
+
+ETA, TOL, SWEEPS = 0, 1, 2  # positions in hyper, after the alphas
+
+
+@inline_kernel
+def list_words(items, batch, work):
+    """Give each distinct word of the batch a slot; returns their number."""
+    n = 0
+    for d in batch:
+        for j in range(items.offsets[d], items.offsets[d + 1]):
+            w = items.index[j]
+            if work.slot[w] < 0:
+                work.slot[w] = n
+                work.touched[n] = w
+                n += 1
+    return n
+
+
+@inline_kernel
+def topic_sizes(hyper, scale, n_rows, totals, size):
+    """``size_k = sum_w lam_wk``; columns with alpha 0 are padding and get 0.  Returns K."""
+    n_columns = size.shape[0]
+    smooth = n_rows * hyper[n_columns + ETA]
+    n_topics = 0
+    for k in range(n_columns):
+        size[k] = 0
+        if hyper[k] > 0:
+            size[k] = smooth + scale * totals[k]
+            n_topics += 1
+    return n_topics
+
+
+@inline_kernel
+def start_even(hyper, share, gamma):
+    """``gamma_k = alpha_k + share``: a document that belongs to all topics alike."""
+    for k in range(gamma.shape[0]):
+        gamma[k] = hyper[k] + share if hyper[k] > 0 else 0
+
+
+@kernel
+def fold(rows, ids, counts, weight, scale, offset, total, ratio):
+    """One sweep over the words of a document, without ever storing phi.
+
+    With topic weights ``f`` (`weight`) and word weights ``b_ik = offset + scale rows[ids[i], k]``::
+
+        norm_i = sum_k f_k b_ik,   ratio_i = counts_i / norm_i,   total_k = sum_i ratio_i rows_ik
+
+    so that the expected count of topic k is ``f_k (scale total_k + offset sum_i ratio_i)``.
+    Returns ``sum_i ratio_i``; writes `total` and `ratio`.
+    Four words a pass: each load of `weight` and of `total` then serves four rows.
+    """
+    n_columns = weight.shape[0]
+    n = ids.shape[0]
+    zero = weight.dtype.type(0)
+    base = zero
+    for k in range(n_columns):
+        total[k] = zero
+        base += weight[k]
+    base *= offset
+    all_ratios = zero
+    for i in range(0, n - n % 4, 4):
+        r0, r1, r2, r3 = rows[ids[i]], rows[ids[i + 1]], rows[ids[i + 2]], rows[ids[i + 3]]
+        d0 = zero
+        d1 = zero
+        d2 = zero
+        d3 = zero
+        for k in range(n_columns):
+            f = weight[k]
+            d0 += f * r0[k]
+            d1 += f * r1[k]
+            d2 += f * r2[k]
+            d3 += f * r3[k]
+        s0 = counts[i] / (base + scale * d0)
+        s1 = counts[i + 1] / (base + scale * d1)
+        s2 = counts[i + 2] / (base + scale * d2)
+        s3 = counts[i + 3] / (base + scale * d3)
+        for k in range(n_columns):
+            total[k] += (s0 * r0[k] + s1 * r1[k]) + (s2 * r2[k] + s3 * r3[k])
+        ratio[i] = s0
+        ratio[i + 1] = s1
+        ratio[i + 2] = s2
+        ratio[i + 3] = s3
+        all_ratios += (s0 + s1) + (s2 + s3)
+    for i in range(n - n % 4, n):
+        r0 = rows[ids[i]]
+        d0 = zero
+        for k in range(n_columns):
+            d0 += weight[k] * r0[k]
+        s0 = counts[i] / (base + scale * d0)
+        for k in range(n_columns):
+            total[k] += s0 * r0[k]
+        ratio[i] = s0
+        all_ratios += s0
+    return all_ratios
+
+
+@inline_kernel
+def add_outer(stats, ids, ratio, weight):
+    """``stats[ids[i]] += ratio_i * weight`` for every word of a document."""
+    for i in range(ids.shape[0]):
+        row = stats[ids[i]]
+        s = ratio[i]
+        for k in range(weight.shape[0]):
+            row[k] += s * weight[k]

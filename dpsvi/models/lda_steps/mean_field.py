@@ -1,0 +1,91 @@
+"""The mean-field local step of LDA, eq. (44); Hoffman, Blei, Bach 2010.
+
+    phi_dwk  proportional to  exp(E log theta_dk + E log beta_kw)
+    gamma_dk = alpha_k + sum_w c_dw phi_dwk
+    stats_wk = sum_d c_dw phi_dwk
+
+exp(E log theta) needs no normaliser, it cancels in phi.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpsvi.jit import prefetch
+from dpsvi.models.lda_steps.fold import (
+    ETA,
+    SWEEPS,
+    TOL,
+    add_outer,
+    fold,
+    list_words,
+    start_even,
+    topic_sizes,
+)
+from dpsvi.special import exp_digamma
+
+
+def local(shared, scale, hyper, items, batch, work):
+    """See :class:`dpsvi.base.Model`; columns beyond the topics must hold rows of 0."""
+    rows = shared.rows
+    n_rows, n_columns = rows.shape
+    real = rows.dtype.type
+    zero, one = real(0), real(1)
+    c, eta = real(scale), real(hyper[n_columns + ETA])
+    tol, n_sweeps = real(hyper[n_columns + TOL]), int(hyper[n_columns + SWEEPS])
+    warm = shared.item_memory.shape[0] > 0
+
+    gamma = work.scratch[:n_columns]
+    weight = work.scratch[n_columns : 2 * n_columns]
+    total = work.scratch[2 * n_columns : 3 * n_columns]
+    topic = work.scratch[3 * n_columns : 4 * n_columns]
+    ratios = work.scratch[4 * n_columns :]
+
+    n = list_words(items, batch, work)
+    n_topics = topic_sizes(hyper, scale, n_rows, work.totals, topic)
+    # The mean size as unit keeps the products in the middle of the range of float32.
+    mean = topic.sum() / real(n_topics)
+    for k in range(n_columns):
+        topic[k] = mean / exp_digamma(topic[k]) if hyper[k] > 0 else zero
+    for i in range(n):
+        if i + 8 < n:
+            prefetch(rows, np.int64(work.touched[i + 8]))
+        row, basis, stats = rows[work.touched[i]], work.expected[i], work.stats[i]
+        for k in range(n_columns):
+            basis[k] = real(exp_digamma(eta + c * row[k])) * topic[k]
+            stats[k] = zero
+
+    for d in batch:
+        start, stop = items.offsets[d], items.offsets[d + 1]
+        if start == stop:
+            continue
+        ids, counts = work.ids[: stop - start], items.value[start:stop]
+        ratio = ratios[: stop - start]
+        length = zero
+        for i in range(stop - start):
+            ids[i] = work.slot[items.index[start + i]]
+            length += counts[i]
+        if warm and shared.item_memory[d, 0] > 0:
+            gamma[:] = shared.item_memory[d]
+        else:
+            start_even(hyper, length / real(n_topics), gamma)
+        for _ in range(n_sweeps):
+            for k in range(n_columns):
+                weight[k] = exp_digamma(gamma[k])
+            fold(work.expected, ids, counts, weight, one, zero, total, ratio)
+            change = zero
+            for k in range(n_columns):
+                new = real(hyper[k]) + weight[k] * total[k]
+                change += abs(new - gamma[k])
+                gamma[k] = new
+            if change < tol * real(n_topics):
+                break
+        add_outer(work.stats, ids, ratio, weight)
+        if warm:
+            shared.item_memory[d] = gamma
+    for i in range(n):
+        basis, stats = work.expected[i], work.stats[i]
+        for k in range(n_columns):
+            stats[k] *= basis[k]
+        work.slot[work.touched[i]] = -1
+    return n

@@ -1,0 +1,207 @@
+"""Assembles ``report.html`` from the page templates beside this file and a run folder.
+
+The page asks nothing of the network: its security policy allows the one style sheet and the one
+script that it carries, by their SHA-256, and nothing else. Text of the run can therefore not run
+as a script even if it got past the escaping.
+"""
+
+import base64
+import hashlib
+import json
+import os
+import tempfile
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from .run_files import read_run
+from .summary import curves, number, thinned, tiles, unigram_perplexity
+
+SCRIPTS = ("base.js", "curve.js", "map.js", "topics.js")
+FACTS = ("model", "version", "host", "hosts", "ranks", "cores", "seed")  # shown under the title
+
+
+def write_report(run_dir):
+    """Write ``report.html``, one self-contained page, into the run folder `run_dir`.
+
+    The same files give the same page, byte for byte. It appears whole or not at all.
+
+    Parameters
+    ----------
+    run_dir : path-like
+        Folder with ``config.json``, ``env.json``, ``metrics.jsonl``, ``topics.csv`` and,
+        optionally, ``topic_map.json``: a list of ``{"topic": i, "x": x, "y": y}``, see
+        `topic_map`. Absent files and broken lines of ``metrics.jsonl`` are named on the page.
+
+    Returns
+    -------
+    path : pathlib.Path
+        The page.
+
+    Raises
+    ------
+    NotADirectoryError, FileNotFoundError
+        If `run_dir` is not a folder, or holds none of the files of a run.
+    ValueError
+        If a file other than ``metrics.jsonl`` is malformed; names file and line.
+    """
+    page = render(read_run(run_dir))
+    path = Path(run_dir) / "report.html"
+    # Lone surrogates, which JSON can hold, have no UTF-8 form; browsers show the reference as U+FFFD.
+    _write_atomically(path, page.encode("utf-8", "xmlcharrefreplace"))
+    return path
+
+
+def render(run):
+    """Return the HTML page of a `Run`.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    page : str
+    """
+    style, script = _template("page.css"), "\n".join(map(_template, SCRIPTS))
+    shown = [curve._replace(points=thinned(curve.points)) for curve in curves(run.metrics)]
+    notes = run.notes + [
+        f"The {short.label} curve shows {len(short.points):,} of {len(full.points):,} points."
+        for short, full in zip(shown, curves(run.metrics), strict=True)
+        if len(short.points) < len(full.points)
+    ]
+    title = run.config.get("title")
+    return Template(_template("page.html")).substitute(
+        policy=_policy(style, script),
+        style=style,
+        script=script,
+        title=escape(title if isinstance(title, str) else run.name),
+        facts=_facts(run.env | run.config),
+        notes=_notes(notes),
+        tiles="".join(_tile(tile) for tile in tiles(run)),
+        curve_table=_table(
+            ["curve", "step", "documents", "seconds", "perplexity"],
+            [
+                [curve.label, p.step, p.docs, p.seconds, p.value]
+                for curve in shown
+                for p in curve.points
+            ],
+        ),
+        topic_table=_table(
+            ["topic", "share", "top words"],
+            [[t.topic, f"{t.weight:.2%}", ", ".join(w for w, _ in t.words)] for t in run.topics],
+        ),
+        config=_table(["setting", "value"], _flat(run.config)),
+        env=_table(["environment", "value"], _flat(run.env)),
+        data=_script_json(_data(run, shown)),
+    )
+
+
+def _data(run, shown):
+    return {
+        "baseline": unigram_perplexity(run.metrics),
+        "curves": [
+            {
+                "label": curve.label,
+                "split": curve.split,
+                "points": [[p.step, p.docs, p.seconds, p.value] for p in curve.points],
+            }
+            for curve in shown
+        ],
+        "topics": [
+            {
+                "topic": topic.topic,
+                "weight": topic.weight,
+                "words": topic.words,
+                "at": run.positions.get(topic.topic),
+            }
+            for topic in run.topics
+        ],
+    }
+
+
+def _script_json(data):
+    """JSON that cannot end its script element; ASCII, so no U+2028 either."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
+
+
+def _template(name):
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _policy(style, script):
+    def sha256(text):
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    return (
+        f"default-src 'none'; style-src {sha256(style)}; script-src {sha256(script)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _facts(settings):
+    facts = [(k, settings[k]) for k in FACTS if isinstance(settings.get(k), str | int)]
+    return "".join(f"<li>{escape(k)} <b>{escape(str(v))}</b></li>" for k, v in facts)
+
+
+def _notes(notes):
+    if not notes:
+        return ""
+    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    return f'<aside class="notes" aria-label="Notes on the files of this run"><ul>{items}</ul></aside>'
+
+
+def _tile(tile):
+    label, value, detail = map(escape, tile)
+    return f"<div><dt>{label}</dt><dd><b>{value}</b><small>{detail}</small></dd></div>"
+
+
+def _table(header, rows):
+    if not rows:
+        return '<p class="empty">Nothing recorded.</p>'
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
+    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(header[0])} table">'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cell(value):
+    if isinstance(value, str):
+        return f'<td dir="auto">{escape(value)}</td>'
+    return f'<td class="number">{number(value)}</td>'
+
+
+def _flat(settings, prefix=""):
+    """Nested settings as rows ``[dotted.name, value as text]``."""
+    rows = []
+    for key, value in settings.items():
+        if isinstance(value, dict) and value:
+            rows += _flat(value, f"{prefix}{key}.")
+        else:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            rows.append([f"{prefix}{key}", text])
+    return rows
+
+
+def _write_atomically(path, content):
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)  # mkstemp makes files that only their owner reads
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,151 @@
+"""Key numbers and perplexity curves of a run, from the lines of its ``metrics.jsonl``."""
+
+import math
+from statistics import median
+from typing import NamedTuple
+
+MAX_POINTS = 2000  # more than a curve has pixels
+NAMES = {"heldout": "held-out", "train": "training"}
+
+
+class Tile(NamedTuple):
+    """A key number: what it is, its value, and a remark."""
+
+    label: str
+    value: str
+    detail: str
+
+
+class Curve(NamedTuple):
+    """Perplexity on one split, seen by one rank; `points` are `Metric` lines."""
+
+    label: str
+    split: str
+    points: list
+
+
+def curves(metrics):
+    """Perplexity curves, held-out ones first, and of those rank 0 first.
+
+    A run that stopped and resumed from a checkpoint repeats some steps. The later lines are the
+    ones the model comes from, so they replace the earlier.
+
+    Parameters
+    ----------
+    metrics : list of Metric
+
+    Returns
+    -------
+    curves : list of Curve
+    """
+    found = {}
+    for row in metrics:
+        if row.metric == "perplexity":
+            points = found.setdefault((row.split != "heldout", row.split, row.rank), [])
+            while points and points[-1].step >= row.step:
+                points.pop()
+            points.append(row)
+    ranks = {rank for _, _, rank in found}
+    return [
+        Curve(NAMES.get(split, split) + (f", rank {rank}" if len(ranks) > 1 else ""), split, points)
+        for (_, split, rank), points in sorted(found.items())
+    ]
+
+
+def thinned(points):
+    """At most about `MAX_POINTS` of `points`, evenly spaced, with the first and the last."""
+    stride = math.ceil(len(points) / MAX_POINTS)
+    return points if stride <= 1 else points[:-1:stride] + points[-1:]
+
+
+def unigram_perplexity(metrics):
+    """Return the last held-out perplexity of the unigram model, or None."""
+    values = [
+        row.value
+        for row in metrics
+        if row.metric == "unigram_perplexity" and row.split == "heldout"
+    ]
+    return values[-1] if values else None
+
+
+def tiles(run):
+    """Key numbers of a run.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    tiles : list of Tile
+        Held-out perplexity, unigram baseline, improvement, topics, documents, tokens per second,
+        wall-clock time. A number the run did not record is a dash.
+    """
+    heldout = [curve for curve in curves(run.metrics) if curve.split == "heldout"]
+    points = heldout[0].points if heldout else []
+    baseline = unigram_perplexity(run.metrics)
+    words = max((len(topic.words) for topic in run.topics), default=0)
+    return [
+        _perplexity("Held-out perplexity", points[-1].value if points else None, _best(points)),
+        _perplexity("Unigram baseline", baseline),
+        _improvement(points[-1].value if points else None, baseline),
+        _tile("Topics", len(run.topics) or None, f"{words} top words each"),
+        _tile("Documents", max((row.docs for row in run.metrics), default=None), "processed"),
+        _speed(run.metrics),
+        _duration(max((row.seconds for row in run.metrics), default=None)),
+    ]
+
+
+def number(value):
+    """`value` with four digits or so, thousands apart: 0.04213, 87.31, 1,234, 2.51 M."""
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:,.2f} M"
+    if abs(value) >= 1000 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def _tile(label, value, detail):
+    if value is None:
+        return Tile(label, "\N{EM DASH}", "not recorded")
+    return Tile(label, number(value), detail)
+
+
+def _perplexity(label, value, remark=""):
+    detail = "" if value is None else f"{-math.log(value):.3f} nats per token{remark}"
+    return _tile(label, value, detail.replace("-", "\N{MINUS SIGN}"))
+
+
+def _best(points):
+    best = min(points, key=lambda row: row.value, default=None)
+    if best is None or best.value == points[-1].value:
+        return ""
+    return f"; best {number(best.value)} at {number(best.seconds)} s"
+
+
+def _improvement(value, baseline):
+    if value is None or baseline is None:
+        return _tile("Improvement", None, "")
+    nats = math.log(baseline / value)
+    share = f"{1 - value / baseline:.1%}".replace("-", "\N{MINUS SIGN}")
+    detail = f"{nats:+.3f} nats per token over the baseline"
+    return Tile("Improvement", share, detail.replace("-", "\N{MINUS SIGN}"))
+
+
+def _speed(metrics):
+    by_rank = {}
+    for row in metrics:
+        if row.metric == "tokens_per_second":
+            by_rank.setdefault(row.rank, []).append(row.value)
+    # The median, because the first reading also holds the time of compilation.
+    speed = sum(median(values) for values in by_rank.values()) if by_rank else None
+    readings = sum(len(values) for values in by_rank.values())
+    ranks = f", sum over {len(by_rank)} ranks" if len(by_rank) > 1 else ""
+    return _tile("Tokens per second", speed, f"median of {readings} readings{ranks}")
+
+
+def _duration(seconds):
+    minutes, rest = divmod(round(seconds or 0), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [f"{hours} h"] * (hours > 0) + [f"{minutes} min"] * (minutes > 0 or hours > 0)
+    return _tile("Seconds", seconds, " ".join([*parts, f"{rest} s"]) if parts else "wall clock")

@@ -1,0 +1,80 @@
+"""What an engine is given: a compiled local step, data, parameters and the tables of a segment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from dpsvi.base import Items, Model, Shared, Work
+from dpsvi.engines.loop import compile_loop
+from dpsvi.jit import compile_local
+
+
+class Task(NamedTuple):
+    """One segment of a fit: steps that may run in any order without Python in between."""
+
+    local: Callable
+    loop: Callable
+    shared: Shared
+    hyper: np.ndarray  # float64
+    items: Items
+    order: np.ndarray  # int32: item numbers, step t takes order[t*batch_size:(t+1)*batch_size]
+    batch_size: int
+    scales: np.ndarray  # float64, (n_steps + 1,)
+    gains: np.ndarray  # float64, (n_steps,)
+    counter: np.ndarray  # int64, (1,): the next step, handed out atomically
+    stop: np.ndarray  # int64, (1,): RUNNING, or why threads leave
+    works: tuple[Work, ...]  # one for each thread
+
+    def run_thread(self, thread: int, n_steps: int) -> int:
+        """Run steps in the calling thread until the counter reaches `n_steps`."""
+        return self.loop(
+            self.local, self.shared, self.hyper, self.items, self.order, self.batch_size,
+            self.scales, self.gains, n_steps, self.counter, self.stop, thread, self.works[thread],
+        )  # fmt: skip
+
+
+def make_works(model: Model, items: Items, batch_size: int, n_threads: int) -> tuple[Work, ...]:
+    """Private memory for each thread, large enough for any batch of `batch_size` items."""
+    lengths = np.diff(items.offsets)
+    longest = int(lengths.max(initial=0))
+    n_rows, n_columns = model.shape
+    n_slots = n_rows
+    if len(items.index):  # sparse items touch at most one row a value
+        most = np.partition(lengths, -min(batch_size, len(lengths)))[-batch_size:].sum()
+        n_slots = min(n_rows, int(most))
+    real = model.real
+
+    def make():
+        return Work(
+            totals=np.zeros(n_columns),
+            slot=np.full(n_rows, -1, np.int32),
+            touched=np.empty(n_slots, np.int32),
+            expected=_aligned(n_slots, n_columns, real),
+            stats=_aligned(n_slots, n_columns, real),
+            scratch=np.zeros(model.scratch(longest), real),
+            ids=np.empty(longest, np.int32),
+            tally=np.zeros(n_columns + 2),
+        )
+
+    return tuple(make() for _ in range(n_threads))
+
+
+def _aligned(n_rows: int, n_columns: int, real, boundary: int = 64) -> np.ndarray:
+    """Uninitialised matrix that starts on a cache line: a vector load must not straddle two."""
+    size = n_rows * n_columns * real.itemsize
+    raw = np.empty(size + boundary, np.uint8)
+    start = -raw.ctypes.data % boundary
+    return raw[start : start + size].view(real).reshape(n_rows, n_columns)
+
+
+def make_task(model: Model, shared: Shared, items: Items, batch_size: int, works) -> Task:
+    """Compile what must be compiled and wrap it up; order and tables come with each segment."""
+    empty = np.zeros(0)
+    return Task(
+        compile_local(model.local, model.real), compile_loop(model.real), shared, model.hyper,
+        items, np.zeros(0, np.int32), batch_size, empty, empty,
+        np.zeros(1, np.int64), np.zeros(1, np.int64), works,
+    )  # fmt: skip

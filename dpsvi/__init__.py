@@ -1,0 +1,37 @@
+"""dpsvi: stochastic variational inference, asynchronous across machines, lock-free inside one.
+
+>>> from dpsvi import DPSVILDA
+>>> DPSVILDA(n_components=100).fit(corpus)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+# Name -> module.  Loaded on first use: scikit-learn and numba take seconds, `--help` must not.
+_LAZY = {
+    "DPSVILDA": "dpsvi.models.lda",
+    "DPSVIGaussianMixture": "dpsvi.models.gaussian_mixture",
+    "Corpus": "dpsvi.corpus",
+    "as_corpus": "dpsvi.corpus",
+    "load_corpus": "dpsvi.corpus",
+}
+__all__ = ["__version__", *sorted(_LAZY)]
+
+if TYPE_CHECKING:
+    from dpsvi.corpus import Corpus, as_corpus, load_corpus
+    from dpsvi.models.gaussian_mixture import DPSVIGaussianMixture
+    from dpsvi.models.lda import DPSVILDA
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsvi.jit import float_from_bits, inline_kernel
+from dpsvi.jit import float_from_bits, inline_kernel, kernel
 
 # exp(psi(0.02)) is about 3e-23.  Anything smaller would let a product of two such factors leave
 # the range of float32, and a word whose every factor vanished would then divide by zero.
@@ -54,3 +54,12 @@ def exp_digamma(x):
     series = np.float32(10313 / 2903040) * r2 - np.float32(37 / 5760)
     series = series * r2 + np.float32(1 / 24)
     return (z + series * r) * exp_negative(-q)
+
+
+@kernel
+def exp_digamma_rows(x):
+    """exp(psi(x)) of every entry of a float32 matrix, in place."""
+    for i in range(x.shape[0]):
+        row = x[i]
+        for k in range(row.shape[0]):
+            row[k] = exp_digamma(row[k])

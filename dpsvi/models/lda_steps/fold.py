@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.jit import inline_kernel, kernel
+from dpsvi.special import exp_digamma
 
-ETA, TOL, SWEEPS = 0, 1, 2  # positions in hyper, after the alphas
+# Positions in hyper, after the alphas.
+ETA, TOL, SWEEPS, LEARN_ALPHA, LEARN_ETA = range(5)
 
 
 @inline_kernel
@@ -99,6 +101,19 @@ def fold(rows, ids, counts, weight, scale, offset, total, ratio):
         ratio[i] = s0
         all_ratios += s0
     return all_ratios
+
+
+@kernel
+def count_proportions(gamma, tally):
+    """Add psi(gamma_k), psi(sum gamma) and 1 to the tally: what learning alpha needs."""
+    n_columns = gamma.shape[0]
+    total = 0.0
+    for k in range(n_columns):
+        if gamma[k] > 0:
+            total += gamma[k]
+            tally[k] += np.log(exp_digamma(gamma[k]))
+    tally[n_columns] += np.log(exp_digamma(total))
+    tally[n_columns + 1] += 1.0
 
 
 @inline_kernel

@@ -14,9 +14,11 @@ import numpy as np
 from dpsvi.jit import prefetch
 from dpsvi.models.lda_steps.fold import (
     ETA,
+    LEARN_ALPHA,
     SWEEPS,
     TOL,
     add_outer,
+    count_proportions,
     fold,
     list_words,
     start_even,
@@ -81,6 +83,8 @@ def local(shared, scale, hyper, items, batch, work):
             if change < tol * real(n_topics):
                 break
         add_outer(work.stats, ids, ratio, weight)
+        if hyper[n_columns + LEARN_ALPHA] > 0:
+            count_proportions(gamma, work.tally)
         if warm:
             shared.item_memory[d] = gamma
     for i in range(n):

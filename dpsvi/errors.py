@@ -1,0 +1,32 @@
+"""The errors and warnings dpsvi raises; each is also the built-in a caller would expect."""
+
+from os import PathLike
+
+
+class DpsviError(Exception):
+    """Base of every error that dpsvi raises on purpose."""
+
+
+class CorpusFormatError(DpsviError, ValueError):
+    """Data that cannot be a corpus; the message names the place, the value and what is allowed."""
+
+    @classmethod
+    def at(cls, path: str | PathLike, line: int, reason: object) -> "CorpusFormatError":
+        """Return the error for one line of a text file, worded ``file:line: reason``."""
+        return cls(f"{path}:{line}: {reason}")
+
+
+class DivergedError(DpsviError, FloatingPointError):
+    """The parameters hold NaN or infinity; nothing after the last checkpoint can be trusted."""
+
+
+class EngineError(DpsviError, RuntimeError):
+    """A worker failed, went silent, or was started in a way that cannot work."""
+
+
+class CorpusWarning(UserWarning):
+    """A corpus was accepted, but holds something its owner may not expect."""
+
+
+class ModelFormatError(DpsviError, ValueError):
+    """A saved model that is damaged, of another kind, or written by a newer version."""

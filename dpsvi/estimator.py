@@ -1,0 +1,182 @@
+"""What all estimators share: the engine's parameters, the fit loop, early stopping, callbacks.
+
+A model's estimator adds its own parameters, makes the model and reads the parameters out again.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from dpsvi import engines, schedules
+from dpsvi.checks import check_choice, check_number, resolve_jobs
+from dpsvi.fit import fit
+from dpsvi.svi import State
+from dpsvi.telemetry import progress
+
+try:  # experimental in scikit-learn 1.9, absent before
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:
+
+    class CallbackSupportMixin:
+        """Stand-in for scikit-learn without callbacks."""
+
+    def with_callbacks(method):
+        """Return the method as it is: there is nothing to tear down."""
+        return method
+
+
+__all__ = ["SVIEstimator", "with_callbacks"]
+
+log = logging.getLogger(__name__)
+
+
+class SVIEstimator(CallbackSupportMixin, BaseEstimator):
+    """Base of the estimators.  Subclasses store their parameters and call :meth:`_train`.
+
+    A subclass defines ``_held_out_score(state, held_out) -> dict`` with a ``"score"`` (higher is
+    better) among its entries, and ``_attributes(state) -> dict``, the fitted attributes a callback
+    needs in order to use the estimator as if the fit had ended there.
+    """
+
+    def _check_engine_params(self) -> None:
+        check_choice("engine", self.engine, engines.names())
+        self._n_threads = resolve_jobs(self.n_jobs)
+        if self.engine == "serial" and self._n_threads != 1:
+            raise ValueError(f"engine='serial' runs one thread, got n_jobs={self.n_jobs!r}")
+        check_number("batch_size", self.batch_size, low=1, integer=True)
+        check_number("max_iter", self.max_iter, low=0, integer=True)
+        if self.local_steps is not None:
+            check_number("local_steps", self.local_steps, low=1, integer=True)
+        if self.total_samples is not None:
+            check_number("total_samples", self.total_samples, low=0, open_low=True)
+        check_number("tol", self.tol, low=0)
+        check_number("evaluate_every", self.evaluate_every, low=0, open_low=True)
+        check_choice("lr_rule", self.lr_rule, schedules.LR_RULES)
+
+    def _schedule(self):
+        """Step sizes as asked for, carried over to p threads by rule (13)."""
+        rate = 1.0 if self.learning_rate is None else self.learning_rate
+        check_number("learning_rate", rate, low=0, high=1, open_low=True)
+        rate = schedules.scaled_rate(
+            rate, n_jobs=self._n_threads, local_steps=self.local_steps or 1, rule=self.lr_rule
+        )
+        if self.learning_rate is not None:
+            return schedules.constant(rate)
+        return schedules.robbins_monro(self.learning_offset, self.learning_decay, rate)
+
+    def _generator(self) -> np.random.Generator:
+        """One generator for the whole fit, from whatever scikit-learn accepts as a seed."""
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        return np.random.default_rng(seed)
+
+    def _hold_out(self, n_items: int, rng):
+        """Item numbers for training and for validation."""
+        size = self.validation_size
+        if size is None:
+            if self.early_stopping:
+                raise ValueError("early_stopping=True needs validation_size, got None")
+            return np.arange(n_items), np.arange(0)
+        if isinstance(size, float):
+            check_number("validation_size", size, low=0, high=1, open_low=True)
+            size = int(np.ceil(size * n_items))
+        check_number("validation_size", size, low=1, high=max(1, n_items - 1), integer=True)
+        order = rng.permutation(n_items)
+        return np.sort(order[size:]), np.sort(order[:size])
+
+    def _train(self, state, items, n_passes, rng, monitor, total=None) -> bool:
+        """Run `n_passes` over `items`; True when the fit is to end here."""
+        settings = dict(
+            schedule=self._schedule(), batch_size=self.batch_size, n_passes=n_passes, rng=rng,
+            engine=self.engine, n_jobs=self._n_threads, local_steps=self.local_steps,
+            total_items=total, observe_every=min(1.0, self.evaluate_every), observer=monitor,
+        )  # fmt: skip
+        try:
+            if self.verbose:
+                n_items = (len(items.offsets) - 1) * n_passes
+                with progress(state, n_items, type(self).__name__) as on_task:
+                    fit(state, items, on_task=on_task, **settings)
+            else:
+                fit(state, items, **settings)
+        except KeyboardInterrupt:
+            # The parameters are valid after any whole step; what was learned is kept.
+            warnings.warn(
+                f"interrupted after {state.step} steps; the model so far is kept", stacklevel=4
+            )
+            return True
+        monitor.start_phase()
+        return monitor.stopped
+
+
+class Monitor:
+    """Follows one fit: history, held-out score, callbacks of both kinds, early stopping.
+
+    Parameters
+    ----------
+    estimator : SVIEstimator
+    held_out : object or None
+        What ``estimator._held_out_score`` takes.
+    """
+
+    def __init__(self, estimator, held_out=None):
+        self.estimator, self.held_out = estimator, held_out
+        self.every = max(1, round(estimator.evaluate_every))
+        self.looks, self.idle, self.best = 0, 0, -np.inf
+        self.seconds, self.before = 0.0, 0.0
+        self.stopped = False
+        estimator.history_ = []
+        self.context = self.task = None
+        if hasattr(estimator, "_init_callback_context"):
+            self.context = estimator._init_callback_context(max_subtasks=None)
+            self.context.call_on_fit_task_begin(estimator=estimator)
+            self._begin_task()
+
+    def start_phase(self) -> None:
+        """Let the clock go on where the phase before ended."""
+        self.before = self.seconds
+
+    def _begin_task(self):
+        self.task = self.context.subcontext(task_name="pass")
+        self.task.call_on_fit_task_begin(estimator=self.estimator)
+
+    def __call__(self, event) -> bool:
+        """Take one :class:`~dpsvi.base.Event`; True ends the fit."""
+        estimator = self.estimator
+        self.looks += 1
+        self.seconds = self.before + event.seconds
+        event = event._replace(seconds=self.seconds)
+        entry = {
+            "step": event.step, "docs": event.items, "seconds": event.seconds, "rate": event.rate,
+        }  # fmt: skip
+        if self.held_out is not None and self.looks % self.every == 0:
+            entry.update(estimator._held_out_score(event.state, self.held_out))
+        estimator.history_.append(entry)
+        stop = any([bool(callback(event)) for callback in estimator.callbacks or ()])
+        if self.context is not None:
+            if self.task is None:
+                self._begin_task()
+            stop |= self.task.call_on_fit_task_end(
+                estimator=estimator,
+                metadata=entry,
+                reconstruction_attributes=lambda: estimator._attributes(event.state),
+            )
+            self.task = None
+        if estimator.early_stopping and "score" in entry:
+            better = entry["score"] > self.best + estimator.tol * abs(self.best)
+            self.idle = 0 if better or self.best == -np.inf else self.idle + 1
+            self.best = max(self.best, entry["score"])
+            stop |= self.idle >= estimator.n_iter_no_change
+        self.stopped |= stop
+        return stop
+
+    def close(self, state) -> None:
+        """End the outer task of scikit-learn's callbacks."""
+        if self.context is not None:
+            self.context.call_on_fit_task_end(
+                estimator=self.estimator,
+                reconstruction_attributes=lambda: self.estimator._attributes(state),
+            )

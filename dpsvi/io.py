@@ -1,0 +1,157 @@
+"""Files: whole or not at all, safetensors for arrays, JSON for the rest, nothing executable.
+
+A model is a folder with ``model.safetensors`` and ``model.json``.  The JSON names the schema, the
+shape and type of every array and the SHA-256 of the array file, so a mixed-up or cut pair of files
+is refused instead of loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from dpsvi.errors import ModelFormatError
+
+SCHEMA = 1
+
+
+@contextmanager
+def atomic_path(path):
+    """Yield a temporary name beside `path`; rename it to `path` when the block succeeds."""
+    path = Path(path)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(handle)
+    try:
+        yield Path(name)
+        with open(name, "rb") as file:
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_text(path, text: str) -> None:
+    """Write a UTF-8 text file atomically."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path, data) -> None:
+    """Write a JSON file atomically; numpy scalars and paths are allowed."""
+    write_text(path, json.dumps(data, indent=1, default=_plain, ensure_ascii=False) + "\n")
+
+
+def _plain(value):
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"cannot be written as JSON: {value!r}")
+
+
+def plain_params(estimator) -> dict:
+    """Constructor parameters of an estimator that JSON can hold.
+
+    Callbacks are left out, and so is a random state that is an object: it cannot be resumed.
+    """
+    params = estimator.get_params(deep=False)
+    params.pop("callbacks", None)
+    seed = params.get("random_state")
+    params["random_state"] = int(seed) if isinstance(seed, (int, np.integer)) else None
+    return params
+
+
+def save_model(folder, *, kind: str, arrays: dict, meta: dict) -> None:
+    """Write a model of `kind` into `folder`, creating it if need be.
+
+    Parameters
+    ----------
+    folder : path
+    kind : str
+        Checked by :func:`load_model`.
+    arrays : dict of str to ndarray
+    meta : dict
+        Anything JSON can hold.
+    """
+    from safetensors.numpy import save
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    payload = save(arrays)
+    described = {
+        name: {"shape": list(a.shape), "dtype": str(a.dtype)} for name, a in arrays.items()
+    }
+    # The JSON goes last: it names the hash of the other file, so a crash in between is noticed.
+    with atomic_path(folder / "model.safetensors") as temporary:
+        temporary.write_bytes(payload)
+    write_json(
+        folder / "model.json",
+        {
+            "schema": SCHEMA, "kind": kind, "sha256": hashlib.sha256(payload).hexdigest(),
+            "arrays": described, **meta,
+        },
+    )  # fmt: skip
+
+
+def load_model(folder, kind: str | None = None) -> tuple[dict, dict]:
+    """Read the arrays and the metadata of a model folder.
+
+    Raises
+    ------
+    FileNotFoundError
+        The folder holds no model.
+    ModelFormatError
+        Another kind, a newer schema, or files that do not belong together.
+    """
+    from safetensors.numpy import load
+
+    meta = read_meta(folder)
+    path = Path(folder) / "model.safetensors"
+    if kind is not None and meta["kind"] != kind:
+        raise ModelFormatError(f"{path.parent}: holds a model of kind {meta['kind']!r}, not {kind!r}")
+    payload = path.read_bytes()
+    if hashlib.sha256(payload).hexdigest() != meta["sha256"]:
+        raise ModelFormatError(
+            f"{path}: is not the file that model.json describes (SHA-256 differs); "
+            "it is damaged or belongs to another model"
+        )
+    return load(payload), meta
+
+
+def read_meta(folder) -> dict:
+    """Read ``model.json`` of a model folder and check its schema."""
+    path = Path(folder) / "model.json"
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ModelFormatError(f"{path}:{error.lineno}: not valid JSON: {error.msg}") from error
+    schema = meta.get("schema") if isinstance(meta, dict) else None
+    if not isinstance(schema, int):
+        raise ModelFormatError(f"{path}: has no schema number")
+    if schema > SCHEMA:
+        raise ModelFormatError(
+            f"{path}: schema {schema} is newer than {SCHEMA}, the newest this version reads; "
+            "upgrade dpsvi"
+        )
+    for key in ("kind", "sha256", "params"):
+        if key not in meta:
+            raise ModelFormatError(f"{path}: has no entry {key!r}")
+    return meta

@@ -1,0 +1,584 @@
+"""Latent Dirichlet allocation by DPSVI.
+
+Model: ``beta_k ~ Dir(eta)``, ``theta_d ~ Dir(alpha)``, ``z_dn ~ theta_d``, ``w_dn ~ beta_{z_dn}``.
+Symbols: ``components_`` is lam of shape (K, V), gamma and phi are local, rho is the step size,
+``learning_offset`` tau_0, ``learning_decay`` kappa, ``batch_size`` S, ``total_samples`` N,
+``doc_topic_prior`` alpha, ``topic_word_prior`` eta, ``n_jobs`` p, ``local_steps`` B.
+The global step is (52); the local steps are described in `dpsvi.models.lda_steps`.
+"""
+
+from __future__ import annotations
+
+import numbers
+import os
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpsvi import evaluate, io
+from dpsvi.checks import check_choice, check_number
+from dpsvi.corpus import Corpus, as_corpus
+from dpsvi.estimator import Monitor, SVIEstimator, with_callbacks
+from dpsvi.jit import as_items
+from dpsvi.models.lda_steps.model import (
+    FLOAT,
+    LOCAL_STEPS,
+    document_bounds,
+    make_model,
+    with_responsibilities,
+)
+from dpsvi.special import exp_digamma_rows
+from dpsvi.svi import State
+
+DEFAULT_ETA = {"mean_field": 0.1, "collapsed": 0.01}
+BURN_IN = 3  # stochastic passes before responsibilities are kept
+_INFER = dict(tol=1e-3, n_sweeps=100)
+
+
+class DPSVILDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator):
+    """Latent Dirichlet allocation, fitted by (asynchronous) stochastic variational inference.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of topics K, 1 to 65,535.
+    doc_topic_prior : float, array of shape (n_components,), "auto" or None, default=None
+        Dirichlet prior alpha of the topic proportions, > 0; ``"auto"`` learns one value a topic.
+        None is ``1 / n_components``.
+    topic_word_prior : float, "auto" or None, default=None
+        Dirichlet prior eta of the words of a topic, > 0.  None is 0.01 for the collapsed and 0.1
+        for the mean-field local step.
+    local_step : {"collapsed", "mean_field"}, default="collapsed"
+        How a document is explained by the current topics.  ``"mean_field"`` is the paper's eq.
+        (44), ``"collapsed"`` is stochastic CVB0 (Foulds et al. 2013): faster, and lower
+        perplexity on every corpus measured.
+    warm_documents : bool, default=False
+        Remember gamma of each document between passes (4 K bytes a document).
+    keep_responsibilities : bool, default=False
+        After 3 stochastic passes go on with batch CVB0 (Asuncion et al. 2009), which keeps the
+        responsibilities of every (document, word) pair (2 K bytes each) and leaves a token's own
+        count out.  The best perplexity where it fits in memory; collapsed step only.
+    engine : str, default="threads"
+        ``"serial"``, or ``"threads"``: lock-free threads in this process.
+    n_jobs : int or None, default=None
+        Threads p; None is 1, -1 all cores.  With more than one, results vary from run to run
+        within the noise of seeds; one thread is bit-reproducible.
+    local_steps : int or None, default=None
+        B: threads meet after each p * B steps.  None: only at the end of a pass.
+    batch_size : int, default=128
+        Documents in a step, S.
+    max_iter : int, default=10
+        Passes over the corpus.
+    learning_decay, learning_offset : float, default=0.7, 10.0
+        kappa in (0.5, 1] and tau_0 > 0 of ``rho_t = (t + tau_0) ** -kappa``.
+    learning_rate : float in (0, 1] or None, default=None
+        Constant rate instead.
+    lr_rule : {"constant", "per_sample", "per_T"}, default="constant"
+        How the rate is carried over to p threads and B local steps, rule (13).
+    total_samples : float or None, default=None
+        N for `partial_fit`; None: the documents seen so far.
+    max_doc_update_iter : int or None, default=None
+        Most inner iterations on a document in a step.  None is 10: stopping early is faster
+        *and* regularises.
+    mean_change_tol : float, default=0.01
+        Mean change of gamma that ends them.
+    early_stopping : bool, default=False
+        Stop when the held-out score has not improved by `tol` (relative) in
+        `n_iter_no_change` evaluations.
+    validation_size : float in (0, 1), int or None, default=None
+        Share or number of documents held out to follow perplexity.
+    evaluate_every : float, default=1.0
+        Passes between evaluations; may be below 1.
+    tol : float, default=1e-3
+    n_iter_no_change : int, default=2
+    grow_vocabulary : bool, default=False
+        Let `partial_fit` add words; otherwise they are an error.
+    warm_start : bool, default=False
+        `fit` goes on from the last solution.
+    random_state : int, RandomState instance or None, default=None
+    verbose : int, default=0
+        1 shows progress on stderr.
+    callbacks : sequence of callables or None, default=None
+        Each gets a :class:`dpsvi.base.Event` at each evaluation; a true answer ends the fit.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features_in_)
+        Dirichlet parameters of the topics, positive, prior included.
+    doc_topic_prior_ : ndarray of shape (n_components,)
+    topic_word_prior_ : float
+    exp_dirichlet_component_ : ndarray of shape (n_components, n_features_in_)
+        exp(E[log beta]).
+    bound_ : float
+        Variational perplexity (A) of at most 1,000 training documents.
+    history_ : list of dict
+        ``step, docs, epoch, seconds, rate`` of every evaluation, and with `validation_size`
+        ``perplexity, log_likelihood, unigram_perplexity, score``.
+    n_iter_, n_batch_iter_ : int
+        Passes and steps done.
+    vocabulary_ : tuple of str or None
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    `perplexity` and `score` are held-out document completion (:mod:`dpsvi.evaluate`), not the
+    bound that scikit-learn's estimator reports; ``perplexity(X, kind="bound")`` is that.
+
+    References
+    ----------
+    Mohamad, Alamri, Bouchachia (2022), Machine Learning, doi:10.1007/s10994-022-06243-3.
+    Hoffman, Blei, Wang, Paisley (2013), JMLR 14.  Foulds et al. (2013), KDD.
+    Asuncion, Welling, Smyth, Teh (2009), UAI.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).poisson(1.0, size=(50, 30))
+    >>> lda = DPSVILDA(n_components=3, random_state=0).fit(X)
+    >>> lda.transform(X[:2]).shape
+    (2, 3)
+    """
+
+    def __init__(
+        self, n_components=10, *, doc_topic_prior=None, topic_word_prior=None,
+        local_step="collapsed", warm_documents=False, keep_responsibilities=False,
+        engine="threads", n_jobs=None, local_steps=None, batch_size=128, max_iter=10,
+        learning_decay=0.7, learning_offset=10.0, learning_rate=None, lr_rule="constant",
+        total_samples=None, max_doc_update_iter=None, mean_change_tol=0.01, early_stopping=False,
+        validation_size=None, evaluate_every=1.0, tol=1e-3, n_iter_no_change=2,
+        grow_vocabulary=False, warm_start=False, random_state=None, verbose=0, callbacks=None,
+    ):  # fmt: skip
+        self.n_components = n_components
+        self.doc_topic_prior = doc_topic_prior
+        self.topic_word_prior = topic_word_prior
+        self.local_step = local_step
+        self.warm_documents = warm_documents
+        self.keep_responsibilities = keep_responsibilities
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.local_steps = local_steps
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.learning_decay = learning_decay
+        self.learning_offset = learning_offset
+        self.learning_rate = learning_rate
+        self.lr_rule = lr_rule
+        self.total_samples = total_samples
+        self.max_doc_update_iter = max_doc_update_iter
+        self.mean_change_tol = mean_change_tol
+        self.early_stopping = early_stopping
+        self.validation_size = validation_size
+        self.evaluate_every = evaluate_every
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.grow_vocabulary = grow_vocabulary
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    # -- fitting ------------------------------------------------------------------------------
+
+    @with_callbacks
+    def fit(self, X, y=None):
+        """Learn the topics of X.
+
+        Parameters
+        ----------
+        X : corpus
+            Array, DataFrame or sparse matrix of counts (documents, words); a
+            :class:`dpsvi.corpus.Corpus`; a path; or an iterable of ``[(word id, count), ...]``.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check_params()
+        corpus = self._as_corpus(X, reset=True)
+        rng = self._generator()
+        chosen, held_out = self._hold_out(corpus.n_items, rng)
+        train = corpus if not len(held_out) else corpus.select(chosen)
+        held_out = corpus.select(held_out) if len(held_out) else None
+        self._word_counts = np.bincount(
+            train.index, weights=train.value, minlength=train.n_features
+        )
+        items = as_items(train.offsets, train.index, train.value, FLOAT)
+        monitor = Monitor(self, held_out)
+        if self.warm_start and hasattr(self, "_state"):
+            state = self._again(self._state, train)
+        else:
+            state = self._start(train, rng)
+        self._state = state
+        n_passes = self.max_iter
+        if self.keep_responsibilities:
+            n_passes = min(n_passes, BURN_IN)
+        ended = self._train(state, items, n_passes, rng, monitor)
+        if self.keep_responsibilities and not ended and self.max_iter > n_passes:
+            self._train_kept(items, self.max_iter - n_passes, rng, monitor)
+        self.n_iter_ = max(1, -(-self._state.items // max(1, train.n_items)))
+        self._finish(train)
+        monitor.close(self._state)
+        return self
+
+    def _train_kept(self, items, n_passes, rng, monitor) -> None:
+        """Go on with kept responsibilities.
+
+        The first pass adds every token's responsibilities to the stochastic estimate; then the
+        estimate is taken out, and what remains is exactly the sum of what is kept.
+        """
+        state = self._state
+        state.renormalise()
+        estimate = state.shared.rows
+        self._state = state = State.resume(
+            with_responsibilities(state.model), estimate.copy(), self._n_threads,
+            len(items.offsets) - 1, len(items.index), state.step, state.items,
+        )  # fmt: skip
+        ended = self._train(state, items, 1, rng, monitor)
+        state.shared.rows[...] -= estimate
+        np.maximum(state.shared.rows, 0, out=state.shared.rows)
+        state.recount()
+        if not ended:
+            self._train(state, items, n_passes - 1, rng, monitor)
+
+    @with_callbacks
+    def partial_fit(self, X, y=None):
+        """Go on learning with one pass over X, the next documents of a stream.
+
+        Parameters
+        ----------
+        X : corpus
+            As in `fit`; the words must be those of the first call, unless `grow_vocabulary`.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check_params()
+        first = not hasattr(self, "_state")
+        corpus = self._as_corpus(X, reset=first)
+        rng = self._generator()
+        if first:
+            self._state = self._start(corpus, rng)
+            self._word_counts = np.zeros(corpus.n_features)
+        else:
+            self._state = self._again(self._state, corpus)
+        self._word_counts += np.bincount(
+            corpus.index, weights=corpus.value, minlength=corpus.n_features
+        )
+        state = self._state
+        seen = state.items + corpus.n_items
+        monitor = Monitor(self)
+        items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
+        self._train(state, items, 1, rng, monitor, total=max(seen, self.total_samples or 0))
+        self.n_iter_ = getattr(self, "n_iter_", 0) + 1
+        self._finish(corpus)
+        monitor.close(state)
+        return self
+
+    def _check_params(self) -> None:
+        self._check_engine_params()
+        check_number("n_components", self.n_components, low=1, high=65_535, integer=True)
+        check_choice("local_step", self.local_step, sorted(LOCAL_STEPS))
+        if self.keep_responsibilities and self.local_step != "collapsed":
+            raise ValueError(
+                f"keep_responsibilities needs local_step='collapsed', got {self.local_step!r}"
+            )
+        if self.max_doc_update_iter is not None:
+            check_number("max_doc_update_iter", self.max_doc_update_iter, low=1, integer=True)
+        check_number("mean_change_tol", self.mean_change_tol, low=0)
+        self._first_alpha(), self._first_eta()
+
+    def _first_alpha(self):
+        prior = self.doc_topic_prior
+        if prior is None or (isinstance(prior, str) and prior == "auto"):
+            return 1.0 / self.n_components
+        alpha = np.asarray(prior)
+        if alpha.dtype.kind not in "iuf" or not np.all(np.isfinite(alpha) & (alpha > 0)):
+            raise ValueError(f"doc_topic_prior must be > 0, 'auto' or None, got {prior!r}")
+        if alpha.shape not in ((), (self.n_components,)):
+            raise ValueError(
+                f"doc_topic_prior must be a number or have shape ({self.n_components},), "
+                f"got shape {alpha.shape}"
+            )
+        return alpha.astype(np.float64)
+
+    def _first_eta(self) -> float:
+        prior = self.topic_word_prior
+        if prior is None or (isinstance(prior, str) and prior == "auto"):
+            return DEFAULT_ETA[self.local_step]
+        if not isinstance(prior, numbers.Real) or not 0 < prior < np.inf:
+            raise ValueError(f"topic_word_prior must be > 0, 'auto' or None, got {prior!r}")
+        return float(prior)
+
+    def _start(self, corpus, rng) -> State:
+        model = make_model(
+            corpus.n_features, self.n_components, self._first_alpha(), self._first_eta(),
+            local_step=self.local_step, n_sweeps=self.max_doc_update_iter or 10,
+            tol=self.mean_change_tol, warm_documents=self.warm_documents,
+            learn_alpha=isinstance(self.doc_topic_prior, str),
+            learn_eta=isinstance(self.topic_word_prior, str),
+        )  # fmt: skip
+        return State.start(model, rng, self._n_threads, corpus.n_items, corpus.nnz)
+
+    def _again(self, state, corpus) -> State:
+        """The same parameters and clock, with memory for other documents and more words."""
+        state.renormalise()
+        rows, model = state.shared.rows, state.model
+        new = corpus.n_features - len(rows)
+        if new:
+            rows = np.vstack([rows, np.zeros((new, rows.shape[1]), rows.dtype)])
+            model = model._replace(shape=rows.shape)
+            self._word_counts = np.append(self._word_counts, np.zeros(new))
+        return State.resume(
+            model, rows, self._n_threads, corpus.n_items, corpus.nnz, state.step, state.items
+        )
+
+    def _finish(self, corpus) -> None:
+        self.n_batch_iter_ = self._state.step
+        self._n_features_out = self.n_components
+        self.__dict__.pop("_components", None)
+        sample = corpus.select(np.arange(min(1000, corpus.n_items)))
+        self.bound_ = float(np.exp(-self._bound_per_token(sample)))
+
+    # -- the fitted model -----------------------------------------------------------------------
+
+    def _natural(self, state) -> np.ndarray:
+        """Return lam without padding, (V, K); a lost write may leave an entry short of eta."""
+        return np.maximum(state.natural()[:, : self.n_components], state.model.prior[0])
+
+    @property
+    def components_(self):
+        """Dirichlet parameters of the topics, (K, V)."""
+        if "_state" not in self.__dict__:
+            raise AttributeError("components_: this DPSVILDA is not fitted yet")
+        if "_components" not in self.__dict__:
+            self._components = np.ascontiguousarray(self._natural(self._state).T)
+        return self._components
+
+    @property
+    def exp_dirichlet_component_(self):
+        """exp(E[log beta]), (K, V)."""
+        basis, _ = self._basis(self._state, mean_field=True)
+        return np.ascontiguousarray(basis.T)
+
+    @property
+    def doc_topic_prior_(self):
+        """Alpha in use, (K,)."""
+        return self._state.model.hyper[: self.n_components].copy()
+
+    @property
+    def topic_word_prior_(self) -> float:
+        """Eta in use."""
+        return float(self._state.model.prior[0])
+
+    def _basis(self, state, mean_field: bool):
+        """Weight of each word in each topic, (V, K) float32, and alpha."""
+        lam = self._natural(state)
+        size = lam.sum(axis=0, dtype=np.float64).astype(np.float32)
+        if mean_field:
+            exp_digamma_rows(lam)
+            exp_digamma_rows(size[None])
+        lam /= size
+        return lam, state.model.hyper[: self.n_components].astype(np.float32)
+
+    def _held_out_score(self, state, corpus) -> dict:
+        topics, alpha = self._basis(state, mean_field=False)
+        result = evaluate.completion_perplexity(
+            topics, corpus, alpha, word_counts=self._word_counts, n_jobs=self._n_threads
+        )
+        return {**result._asdict(), "score": result.log_likelihood}
+
+    def _attributes(self, state) -> dict:
+        kept = ("n_features_in_", "feature_names_in_", "vocabulary_", "_word_counts", "_n_threads")
+        return {"_state": state} | {k: self.__dict__[k] for k in kept if k in self.__dict__}
+
+    def transform(self, X):
+        """Topic proportions of documents, topics held fixed.
+
+        Each document is inferred on its own: the result does not depend on the other rows.
+
+        Parameters
+        ----------
+        X : corpus
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_documents, n_components)
+            Rows sum to 1; a document without known words gets the prior mean.
+        """
+        check_is_fitted(self, "_state")
+        corpus = self._as_corpus(X, reset=False)
+        gamma, _ = self._infer(corpus)
+        theta = gamma / gamma.sum(axis=1, keepdims=True)
+        return theta if getattr(X, "dtype", None) == np.float32 else theta.astype(np.float64)
+
+    def _infer(self, corpus, mean_field=None):
+        mean_field = self.local_step == "mean_field" if mean_field is None else mean_field
+        basis, alpha = self._basis(self._state, mean_field)
+        items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
+        return evaluate.infer_documents(
+            basis, alpha, items, digamma=mean_field, n_jobs=self._n_threads, **_INFER
+        )
+
+    def perplexity(self, X, kind="completion") -> float:
+        """Perplexity of documents; lower is better.
+
+        Parameters
+        ----------
+        X : corpus
+        kind : {"completion", "bound"}
+            ``"completion"``: half of each document's tokens is predicted from the other half
+            (:mod:`dpsvi.evaluate`).  ``"bound"``: exp of minus the variational bound per token,
+            topics fixed (perplexity A, Hoffman et al. 2010); an upper bound.
+        """
+        check_choice("kind", kind, ["completion", "bound"])
+        if kind == "completion":
+            return float(np.exp(-self.score(X)))
+        check_is_fitted(self, "_state")
+        return float(np.exp(-self._bound_per_token(self._as_corpus(X, reset=False))))
+
+    def score(self, X, y=None) -> float:
+        """Held-out log-likelihood per token in nats, by document completion; higher is better."""
+        return self.evaluate(X).log_likelihood
+
+    def evaluate(self, X, seed=0) -> evaluate.Completion:
+        """Document completion of X beside the unigram baseline of the training corpus.
+
+        Parameters
+        ----------
+        X : corpus
+        seed : int
+            Of the split of every document in two halves.
+
+        Returns
+        -------
+        Completion
+        """
+        check_is_fitted(self, "_state")
+        topics, alpha = self._basis(self._state, mean_field=False)
+        return evaluate.completion_perplexity(
+            topics, self._as_corpus(X, reset=False), alpha, word_counts=self._word_counts,
+            seed=seed, n_jobs=self._n_threads,
+        )  # fmt: skip
+
+    def _bound_per_token(self, corpus) -> float:
+        gamma, log_norm = self._infer(corpus, mean_field=True)
+        lengths = np.add.reduceat(np.append(corpus.value, 0.0), corpus.offsets[:-1])
+        lengths[np.diff(corpus.offsets) == 0] = 0
+        bounds = document_bounds(self.doc_topic_prior_, gamma, log_norm, lengths)
+        return float(bounds.sum() / max(1.0, lengths.sum()))
+
+    def top_words(self, n_words=10) -> list[list]:
+        """The likeliest words of every topic; word numbers where no vocabulary is known.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> X = pd.DataFrame({"sun": [5, 0, 4], "rain": [0, 6, 0]})
+        >>> DPSVILDA(n_components=1, random_state=0).fit(X).top_words(2)
+        [['sun', 'rain']]
+        """
+        check_is_fitted(self, "_state")
+        order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n_words]
+        words = self.vocabulary_
+        return [[int(w) if words is None else words[w] for w in row] for row in order]
+
+    def save(self, path) -> None:
+        """Write ``model.safetensors`` and ``model.json`` into the folder `path`."""
+        check_is_fitted(self, "_state")
+        state = self._state
+        io.save_model(
+            path,
+            kind="lda",
+            arrays={
+                "lambda": self._natural(state),
+                "doc_topic_prior": self.doc_topic_prior_,
+                "word_counts": self._word_counts,
+            },
+            meta={
+                "params": io.plain_params(self), "eta": self.topic_word_prior_,
+                "step": state.step, "docs": state.items, "n_iter": self.n_iter_,
+                "bound": self.bound_, "vocabulary": self.vocabulary_,
+                "feature_names": list(getattr(self, "feature_names_in_", ())),
+            },
+        )  # fmt: skip
+
+    @classmethod
+    def load(cls, path) -> DPSVILDA:
+        """Read what :meth:`save` wrote; `partial_fit` and `warm_start` go on from it."""
+        arrays, meta = io.load_model(path, kind="lda")
+        self = cls(**meta["params"])
+        self._check_params()
+        lam = arrays["lambda"]
+        model = make_model(
+            len(lam), self.n_components, arrays["doc_topic_prior"], meta["eta"],
+            local_step=self.local_step, n_sweeps=self.max_doc_update_iter or 10,
+            tol=self.mean_change_tol, warm_documents=self.warm_documents,
+            learn_alpha=isinstance(self.doc_topic_prior, str),
+            learn_eta=isinstance(self.topic_word_prior, str),
+        )  # fmt: skip
+        rows = np.zeros(model.shape, FLOAT)
+        rows[:, : self.n_components] = lam - model.prior[0]
+        self._state = State.resume(
+            model, rows, self._n_threads, step=meta["step"], items=meta["docs"]
+        )
+        self._word_counts = arrays["word_counts"]
+        self.n_features_in_ = len(lam)
+        self.vocabulary_ = tuple(meta["vocabulary"]) if meta["vocabulary"] else None
+        if meta["feature_names"]:
+            self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
+        self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]
+        self.bound_, self._n_features_out = meta["bound"], self.n_components
+        self.history_ = []
+        return self
+
+    # -- data -------------------------------------------------------------------------------------
+
+    def _as_corpus(self, X, reset: bool) -> Corpus:
+        if is_array_like(X):
+            X = validate_data(
+                self, X, reset=reset, accept_sparse="csr", ensure_non_negative=True,
+                dtype=[np.float64, np.float32, np.int64, np.int32],
+            )  # fmt: skip
+            names = getattr(self, "feature_names_in_", None)
+            corpus = as_corpus(X, vocabulary=names, allow_fractional=True)
+        else:
+            words = None if reset else self.n_features_in_
+            corpus = as_corpus(X, n_features=words)
+        if reset:
+            self.n_features_in_ = corpus.n_features
+            self.vocabulary_ = corpus.vocabulary
+        elif corpus.n_features != self.n_features_in_:
+            if not (self.grow_vocabulary and corpus.n_features > self.n_features_in_):
+                raise ValueError(
+                    f"X has {corpus.n_features} words, but DPSVILDA was fitted with "
+                    f"{self.n_features_in_}; grow_vocabulary=True lets partial_fit add words"
+                )
+            self.n_features_in_, self.vocabulary_ = corpus.n_features, corpus.vocabulary
+        return corpus
+
+    def __sklearn_tags__(self):
+        """Tags of scikit-learn: sparse input, counts, dtype kept."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = ["float32", "float64"]
+        return tags
+
+
+def is_array_like(X) -> bool:
+    """Tell what scikit-learn validates from paths, corpora and streams of (id, count) pairs."""
+    if isinstance(X, (str, os.PathLike, Corpus)):
+        return False
+    if isinstance(X, (list, tuple)):
+        rows = [row for row in X if isinstance(row, (list, tuple)) and len(row)]
+        return not (rows and isinstance(rows[0][0], (list, tuple)))
+    return hasattr(X, "__array__") or hasattr(X, "tocsr") or np.isscalar(X)
+
+
+ESTIMATOR = DPSVILDA

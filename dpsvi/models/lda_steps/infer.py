@@ -1,0 +1,85 @@
+"""Document inference with the topics held fixed: for `transform`, for fold-in, for the bound."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpsvi.jit import kernel
+from dpsvi.models.lda_steps.fold import fold
+from dpsvi.special import exp_digamma
+
+
+@kernel
+def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_norm):
+    """Iterate gamma of documents [first, last) to convergence; each document on its own.
+
+    Parameters
+    ----------
+    basis : float32 array, (n_words, n_columns)
+        Weight of each word in each topic; 0 in padding columns.
+    alpha : float32 array, (n_columns,)
+        0 marks padding.
+    items : Items
+    first, last : int
+    digamma : bool
+        Topic weights are exp(psi(gamma)) (mean field) or gamma itself (collapsed).
+    tol : float
+        Stop when the mean change of gamma over the topics is smaller.
+    n_sweeps : int
+    gamma : float32 array, (n_items, n_columns)
+        Written.
+    log_norm : float64 array, (n_items,)
+        Written: sum_w c_dw log sum_k weight_k basis_wk at the final gamma.
+    """
+    n_columns = alpha.shape[0]
+    weight, total = np.empty_like(alpha), np.empty_like(alpha)
+    zero, one = np.float32(0), np.float32(1)
+    n_topics = 0
+    for k in range(n_columns):
+        n_topics += alpha[k] > 0
+    longest = 0
+    for d in range(first, last):
+        longest = max(longest, items.offsets[d + 1] - items.offsets[d])
+    ratios = np.empty(longest, np.float32)
+    for d in range(first, last):
+        start, stop = items.offsets[d], items.offsets[d + 1]
+        ids, counts, ratio = items.index[start:stop], items.value[start:stop], ratios[: stop - start]
+        own = gamma[d]
+        length = zero
+        for i in range(stop - start):
+            length += counts[i]
+        for k in range(n_columns):
+            own[k] = alpha[k] + length / np.float32(n_topics) if alpha[k] > 0 else zero
+        log_norm[d] = 0.0
+        if length == 0:
+            continue
+        for sweep in range(n_sweeps + 1):
+            for k in range(n_columns):
+                weight[k] = exp_digamma(own[k]) if digamma else own[k]
+            fold(basis, ids, counts, weight, one, zero, total, ratio)
+            if sweep == n_sweeps:
+                break
+            change = zero
+            for k in range(n_columns):
+                new = alpha[k] + weight[k] * total[k]
+                change += abs(new - own[k])
+                own[k] = new
+            if change < tol * np.float32(n_topics):
+                break
+        for i in range(stop - start):
+            if counts[i] > 0:
+                log_norm[d] += counts[i] * np.log(np.float64(counts[i]) / np.float64(ratio[i]))
+
+
+@kernel
+def score(basis, theta, items, first, last, log_likelihood):
+    """``log_likelihood[d] = sum_w c_dw log sum_k theta_dk basis_wk`` for documents [first, last)."""
+    for d in range(first, last):
+        log_likelihood[d] = 0.0
+        for j in range(items.offsets[d], items.offsets[d + 1]):
+            if items.value[j] > 0:
+                row = basis[items.index[j]]
+                p = np.float32(0)
+                for k in range(row.shape[0]):
+                    p += theta[d, k] * row[k]
+                log_likelihood[d] += items.value[j] * np.log(np.float64(p))

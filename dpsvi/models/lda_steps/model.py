@@ -1,0 +1,158 @@
+"""LDA as a :class:`dpsvi.base.Model`: layout, first value, learned priors, the bound.
+
+Rows are words and columns topics, padded with empty columns to a multiple of the vector width.
+``lam_wk = eta + scale rows_wk`` is the Dirichlet parameter of topic k (natural parameter plus one).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from dpsvi.base import Model
+from dpsvi.models.lda_steps import collapsed, mean_field, responsibilities
+from dpsvi.models.lda_steps.fold import ETA, LEARN_ALPHA, LEARN_ETA, SWEEPS, TOL
+from dpsvi.special import SMALLEST
+
+LANES = 16  # float32 numbers in the widest vector register; rows start on a cache line
+FLOAT = np.dtype(np.float32)
+LOCAL_STEPS = {"mean_field": mean_field.local, "collapsed": collapsed.local}
+
+
+def make_model(
+    n_words, n_topics, alpha, eta, *, local_step, n_sweeps, tol, warm_documents=False,
+    learn_alpha=False, learn_eta=False,
+) -> Model:
+    """The model of a corpus of `n_words` words.
+
+    Parameters
+    ----------
+    n_words, n_topics : int
+    alpha : float or array, (n_topics,)
+        Dirichlet prior of the topic proportions, > 0.
+    eta : float
+        Dirichlet prior of the words of a topic, > 0.
+    local_step : {"mean_field", "collapsed"}
+    n_sweeps : int
+        Most iterations over a document in one visit.
+    tol : float
+        Mean change of gamma that ends them.
+    warm_documents : bool
+        Start a document from the gamma of its last visit.
+    learn_alpha, learn_eta : bool
+        Adapt the priors while fitting.
+    """
+    columns = -(-n_topics // LANES) * LANES
+    alphas = np.zeros(columns)
+    alphas[:n_topics] = alpha
+    options = np.zeros(5)
+    options[[ETA, TOL, SWEEPS]] = eta, tol, n_sweeps
+    options[[LEARN_ALPHA, LEARN_ETA]] = learn_alpha, learn_eta
+    return Model(
+        name="lda",
+        shape=(n_words, columns),
+        prior=np.full(columns, eta, FLOAT),
+        hyper=np.concatenate([alphas, options]),
+        init=partial(_first_rows, n_words, n_topics, columns),
+        local=LOCAL_STEPS[local_step],
+        scratch=partial(_scratch, columns),
+        item_memory=columns if warm_documents else 0,
+        refine=refine if learn_alpha or learn_eta else None,
+    )
+
+
+def with_responsibilities(model: Model) -> Model:
+    """The same model with the local step that keeps every token's responsibilities."""
+    return model._replace(
+        local=responsibilities.local, item_memory=0, value_memory=model.shape[1], additive=True,
+    )
+
+
+def _first_rows(n_words, n_topics, columns, rng):
+    # Exponential noise: topics must differ to begin with, and this much difference lets the
+    # collapsed step leave the symmetric point in half the documents that Gamma(100, 1/100) takes.
+    rows = np.zeros((n_words, columns), np.float32)
+    rows[:, :n_topics] = rng.standard_exponential((n_words, n_topics), dtype=np.float32)
+    return rows
+
+
+def _scratch(columns, longest):
+    return 4 * columns + longest
+
+
+def refine(hyper, state, tally) -> None:
+    """Learn the priors: a Newton step for alpha, a fixed-point step for eta; `hyper` in place.
+
+    alpha maximises the expected log-likelihood of the proportions seen since the last call, with
+    the linear-time Newton iteration of Minka (2000) that Hoffman et al. (2010) use; half of the
+    way is taken each time, since the documents of one interval are a sample.  eta follows Minka's
+    fixed point for the symmetric Dirichlet on the expected word counts of the topics.
+    """
+    columns = state.model.shape[1]
+    n = tally[columns + 1]
+    if hyper[columns + LEARN_ALPHA] and n > 0:
+        real = hyper[:columns] > 0
+        mean_log_theta = (tally[:columns][real] - tally[columns]) / n
+        old = hyper[:columns][real]
+        hyper[:columns][real] = np.sqrt(old * newton_alpha(old, mean_log_theta))
+    if hyper[columns + LEARN_ETA]:
+        counts = state.model.real.type(state.scale) * state.shared.rows[:, hyper[:columns] > 0]
+        hyper[columns + ETA] = fixed_point_eta(hyper[columns + ETA], counts)
+        state.model.prior[:] = hyper[columns + ETA]
+
+
+def newton_alpha(alpha, mean_log_theta, n_steps: int = 20):
+    """Maximise ``ln Gamma(sum a) - sum ln Gamma(a_k) + sum (a_k - 1) mean_log_theta_k``."""
+    from scipy.special import polygamma, psi
+
+    alpha = alpha.astype(np.float64).copy()
+    for _ in range(n_steps):
+        gradient = psi(alpha.sum()) - psi(alpha) + mean_log_theta
+        diagonal, common = -polygamma(1, alpha), polygamma(1, alpha.sum())
+        b = (gradient / diagonal).sum() / (1 / common + (1 / diagonal).sum())
+        step = (gradient - b) / diagonal
+        # Halve the step until every alpha stays positive.
+        scale = 1.0
+        while np.any(alpha - scale * step <= alpha * 1e-2):
+            scale /= 2
+        alpha -= scale * step
+        if np.max(np.abs(scale * step) / alpha) < 1e-6:
+            break
+    return np.clip(alpha, SMALLEST / 10, 100.0)
+
+
+def fixed_point_eta(eta, counts, n_steps: int = 5):
+    """A few of Minka's fixed-point steps for a symmetric Dirichlet, given expected counts."""
+    from scipy.special import psi
+
+    n_words = counts.shape[0]
+    sample = counts[:: max(1, n_words // 2000)]  # 2,000 words say enough about one number
+    totals = counts.sum(axis=0, dtype=np.float64)
+    for _ in range(n_steps):
+        above = (psi(sample + eta) - psi(eta)).sum() * (n_words / len(sample))
+        below = n_words * (psi(totals + n_words * eta) - psi(n_words * eta)).sum()
+        eta = float(np.clip(eta * above / below, 1e-4, 10.0))
+    return eta
+
+
+def document_bounds(alpha, gamma, log_norm, lengths):
+    """The document terms of the bound (43) at given gamma, in nats; (n_items,).
+
+    Parameters
+    ----------
+    alpha : array, (n_topics,)
+    gamma : array, (n_items, n_topics)
+    log_norm : array, (n_items,)
+        sum_w c_dw log sum_k exp(psi(gamma_dk) + E log beta_kw).
+    lengths : array, (n_items,)
+    """
+    from scipy.special import gammaln, psi
+
+    gamma = gamma.astype(np.float64)
+    total = gamma.sum(axis=1)
+    e_log_theta = psi(gamma) - psi(total)[:, None]
+    words = log_norm - lengths * psi(total)
+    prior = gammaln(alpha.sum()) - gammaln(alpha).sum()
+    entropy = gammaln(gamma).sum(axis=1) - gammaln(total)
+    return words + ((alpha - gamma) * e_log_theta).sum(axis=1) + prior + entropy

@@ -1,0 +1,81 @@
+"""Collapsed variational Bayes with kept responsibilities: CVB0 (Asuncion et al. 2009, eq. 20).
+
+Every (document, word) pair keeps its phi between visits, in 16-bit fixed point, so that a token's
+own count can be left out of the counts that explain it::
+
+    phi_dwk  proportional to  (gamma_dk - phi_dwk) (lam_wk - phi_dwk) / (sum_v lam_vk - phi_dwk)
+    gamma_dk = alpha_k + sum_w c_dw phi_dwk,      lam_wk = eta + sum_d c_dw phi_dwk
+
+The statistics are the *changes* of c phi.  lam therefore stays the exact sum of what is kept, and
+nothing decays: incremental inference (Neal and Hinton 1998) rather than a stochastic step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpsvi.models.lda_steps.fold import (
+    ETA,
+    LEARN_ALPHA,
+    SWEEPS,
+    count_proportions,
+    list_words,
+    topic_sizes,
+)
+
+UNIT = 65535.0  # a kept responsibility of 1
+
+
+def local(shared, scale, hyper, items, batch, work):
+    """See :class:`dpsvi.base.Model`; needs ``additive`` and ``value_memory`` = columns."""
+    rows, kept = shared.rows, shared.value_memory
+    n_rows, n_columns = rows.shape
+    real = rows.dtype.type
+    zero, half, unit, part = real(0), real(0.5), real(UNIT), real(1 / UNIT)
+    c, eta = real(scale), real(hyper[n_columns + ETA])
+    gamma = work.scratch[:n_columns]
+    phi = work.scratch[n_columns : 2 * n_columns]
+    size = work.scratch[2 * n_columns : 3 * n_columns]
+
+    n = list_words(items, batch, work)
+    topic_sizes(hyper, scale, n_rows, work.totals, size)
+    for k in range(n_columns):
+        size[k] = max(size[k], real(1))  # padding; a real topic holds n_rows * eta at least
+    for i in range(n):
+        work.stats[i, :] = zero
+    for d in batch:
+        start, stop = items.offsets[d], items.offsets[d + 1]
+        known = zero
+        for k in range(n_columns):
+            gamma[k] = hyper[k]
+        for j in range(start, stop):
+            old, count = kept[j], items.value[j] * part
+            for k in range(n_columns):
+                assigned = count * real(np.int32(old[k]))
+                gamma[k] += assigned
+                known += assigned
+        # One sweep a visit; the first one finds its tokens unassigned and takes a few more.
+        for _ in range(1 if known > 0 else int(hyper[n_columns + SWEEPS])):
+            for j in range(start, stop):
+                old, row = kept[j], rows[items.index[j]]
+                stats = work.stats[work.slot[items.index[j]]]
+                norm = zero
+                for k in range(n_columns):
+                    own = part * real(np.int32(old[k]))
+                    # RACE: a lost write can leave less in lam than this token has put there.
+                    word = max(eta + (c * row[k] - own), eta)
+                    phi[k] = max(gamma[k] - own, zero) * word / (size[k] - own)
+                    norm += phi[k]
+                norm = unit / norm
+                count = items.value[j] * part
+                for k in range(n_columns):
+                    new = np.int32(phi[k] * norm + half)
+                    change = count * real(new - np.int32(old[k]))
+                    gamma[k] += change
+                    stats[k] += change
+                    old[k] = np.uint16(new)
+        if hyper[n_columns + LEARN_ALPHA] > 0:
+            count_proportions(gamma, work.tally)
+    for i in range(n):
+        work.slot[work.touched[i]] = -1
+    return n

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
@@ -20,12 +19,6 @@ _LAZY = {
     "load_corpus": "dpsvi.corpus",
 }
 __all__ = ["__version__", *sorted(_LAZY)]
-
-if TYPE_CHECKING:
-    from dpsvi.corpus import Corpus, as_corpus, load_corpus
-    from dpsvi.models.gaussian_mixture import DPSVIGaussianMixture
-    from dpsvi.models.lda import DPSVILDA
-
 
 def __getattr__(name):
     if name in _LAZY:

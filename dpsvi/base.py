@@ -108,7 +108,8 @@ class Model(NamedTuple):
 class Schedule(Protocol):
     """Step sizes: ``schedule(t)`` maps step numbers, from 0, to rates in (0, 1]."""
 
-    def __call__(self, t: np.ndarray) -> np.ndarray: ...
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        """Return the rates of steps `t`."""
 
 
 class Event(NamedTuple):
@@ -125,4 +126,5 @@ class Event(NamedTuple):
 class Engine(Protocol):
     """Runs steps ``[0, n_steps)`` of a compiled task on its threads or ranks; blocks."""
 
-    def __call__(self, task: Any, n_steps: int) -> None: ...
+    def __call__(self, task: Any, n_steps: int) -> None:
+        """Return when all steps are done; raise what any of them raised."""

@@ -24,6 +24,14 @@ class EngineError(DpsviError, RuntimeError):
     """A worker failed, went silent, or was started in a way that cannot work."""
 
 
+class Terminated(KeyboardInterrupt):
+    """A signal asked the process to end; `code` is its exit status, 128 + signal number."""
+
+    def __init__(self, number: int):
+        super().__init__(number)
+        self.code = 128 + number
+
+
 class CorpusWarning(UserWarning):
     """A corpus was accepted, but holds something its owner may not expect."""
 

@@ -15,7 +15,6 @@ from sklearn.utils import check_random_state
 from dpsvi import engines, schedules
 from dpsvi.checks import check_choice, check_number, resolve_jobs
 from dpsvi.fit import fit
-from dpsvi.svi import State
 from dpsvi.telemetry import progress
 
 try:  # experimental in scikit-learn 1.9, absent before
@@ -102,8 +101,9 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
                     fit(state, items, on_task=on_task, **settings)
             else:
                 fit(state, items, **settings)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             # The parameters are valid after any whole step; what was learned is kept.
+            self.interrupted_ = getattr(interrupt, "code", 130)
             warnings.warn(
                 f"interrupted after {state.step} steps; the model so far is kept", stacklevel=4
             )
@@ -128,7 +128,7 @@ class Monitor:
         self.looks, self.idle, self.best = 0, 0, -np.inf
         self.seconds, self.before = 0.0, 0.0
         self.stopped = False
-        estimator.history_ = []
+        estimator.history_, estimator.interrupted_ = [], 0
         self.context = self.task = None
         if hasattr(estimator, "_init_callback_context"):
             self.context = estimator._init_callback_context(max_subtasks=None)

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpsvi.base import Items
 from dpsvi.jit import as_items
-from dpsvi.models.lda_steps.infer import infer, score
+from dpsvi.kernels.infer import infer, score
 
 FLOAT = np.dtype(np.float32)
 
@@ -44,7 +44,7 @@ def split_tokens(value, seed: int = 0):
 
 
 def infer_documents(basis, alpha, items: Items, *, digamma, tol, n_sweeps, n_jobs: int = 1):
-    """gamma and sum_w c log norm of every document, topics fixed; each on its own.
+    """Gamma and sum_w c log norm of every document, topics fixed; each on its own.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def infer_documents(basis, alpha, items: Items, *, digamma, tol, n_sweeps, n_job
     alpha : float32 array, (n_columns,)
     items : Items
     digamma, tol, n_sweeps
-        See :func:`dpsvi.models.lda_steps.infer.infer`.
+        See :func:`dpsvi.kernels.infer.infer`.
     n_jobs : int
         Threads; they share nothing, the result does not depend on their number.
     """

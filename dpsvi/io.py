@@ -126,7 +126,7 @@ def load_model(folder, kind: str | None = None) -> tuple[dict, dict]:
     meta = read_meta(folder)
     path = Path(folder) / "model.safetensors"
     if kind is not None and meta["kind"] != kind:
-        raise ModelFormatError(f"{path.parent}: holds a model of kind {meta['kind']!r}, not {kind!r}")
+        raise ModelFormatError(f"{path.parent}: holds a {meta['kind']!r} model, not {kind!r}")
     payload = path.read_bytes()
     if hashlib.sha256(payload).hexdigest() != meta["sha256"]:
         raise ModelFormatError(

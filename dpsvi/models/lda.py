@@ -10,33 +10,23 @@ The global step is (52); the local steps are described in `dpsvi.models.lda_step
 from __future__ import annotations
 
 import numbers
-import os
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from dpsvi import evaluate, io
+from dpsvi import io
 from dpsvi.checks import check_choice, check_number
-from dpsvi.corpus import Corpus, as_corpus
-from dpsvi.estimator import Monitor, SVIEstimator, with_callbacks
+from dpsvi.estimator import Monitor, with_callbacks
 from dpsvi.jit import as_items
-from dpsvi.models.lda_steps.model import (
-    FLOAT,
-    LOCAL_STEPS,
-    document_bounds,
-    make_model,
-    with_responsibilities,
-)
-from dpsvi.special import exp_digamma_rows
+from dpsvi.models.lda_steps.model import FLOAT, LOCAL_STEPS, make_model, with_responsibilities
 from dpsvi.svi import State
+from dpsvi.topic_model import TopicModel
 
 DEFAULT_ETA = {"mean_field": 0.1, "collapsed": 0.01}
 BURN_IN = 3  # stochastic passes before responsibilities are kept
-_INFER = dict(tol=1e-3, n_sweeps=100)
 
 
-class DPSVILDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator):
+class DPSVILDA(TopicModel):
     """Latent Dirichlet allocation, fitted by (asynchronous) stochastic variational inference.
 
     Parameters
@@ -115,6 +105,8 @@ class DPSVILDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator):
     history_ : list of dict
         ``step, docs, epoch, seconds, rate`` of every evaluation, and with `validation_size`
         ``perplexity, log_likelihood, unigram_perplexity, score``.
+    interrupted_ : int
+        0, or the exit status (130 for Ctrl-C) of the signal that ended the fit early.
     n_iter_, n_batch_iter_ : int
         Passes and steps done.
     vocabulary_ : tuple of str or None
@@ -178,8 +170,6 @@ class DPSVILDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
-
-    # -- fitting ------------------------------------------------------------------------------
 
     @with_callbacks
     def fit(self, X, y=None):
@@ -344,150 +334,6 @@ class DPSVILDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator):
         sample = corpus.select(np.arange(min(1000, corpus.n_items)))
         self.bound_ = float(np.exp(-self._bound_per_token(sample)))
 
-    # -- the fitted model -----------------------------------------------------------------------
-
-    def _natural(self, state) -> np.ndarray:
-        """Return lam without padding, (V, K); a lost write may leave an entry short of eta."""
-        return np.maximum(state.natural()[:, : self.n_components], state.model.prior[0])
-
-    @property
-    def components_(self):
-        """Dirichlet parameters of the topics, (K, V)."""
-        if "_state" not in self.__dict__:
-            raise AttributeError("components_: this DPSVILDA is not fitted yet")
-        if "_components" not in self.__dict__:
-            self._components = np.ascontiguousarray(self._natural(self._state).T)
-        return self._components
-
-    @property
-    def exp_dirichlet_component_(self):
-        """exp(E[log beta]), (K, V)."""
-        basis, _ = self._basis(self._state, mean_field=True)
-        return np.ascontiguousarray(basis.T)
-
-    @property
-    def doc_topic_prior_(self):
-        """Alpha in use, (K,)."""
-        return self._state.model.hyper[: self.n_components].copy()
-
-    @property
-    def topic_word_prior_(self) -> float:
-        """Eta in use."""
-        return float(self._state.model.prior[0])
-
-    def _basis(self, state, mean_field: bool):
-        """Weight of each word in each topic, (V, K) float32, and alpha."""
-        lam = self._natural(state)
-        size = lam.sum(axis=0, dtype=np.float64).astype(np.float32)
-        if mean_field:
-            exp_digamma_rows(lam)
-            exp_digamma_rows(size[None])
-        lam /= size
-        return lam, state.model.hyper[: self.n_components].astype(np.float32)
-
-    def _held_out_score(self, state, corpus) -> dict:
-        topics, alpha = self._basis(state, mean_field=False)
-        result = evaluate.completion_perplexity(
-            topics, corpus, alpha, word_counts=self._word_counts, n_jobs=self._n_threads
-        )
-        return {**result._asdict(), "score": result.log_likelihood}
-
-    def _attributes(self, state) -> dict:
-        kept = ("n_features_in_", "feature_names_in_", "vocabulary_", "_word_counts", "_n_threads")
-        return {"_state": state} | {k: self.__dict__[k] for k in kept if k in self.__dict__}
-
-    def transform(self, X):
-        """Topic proportions of documents, topics held fixed.
-
-        Each document is inferred on its own: the result does not depend on the other rows.
-
-        Parameters
-        ----------
-        X : corpus
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_documents, n_components)
-            Rows sum to 1; a document without known words gets the prior mean.
-        """
-        check_is_fitted(self, "_state")
-        corpus = self._as_corpus(X, reset=False)
-        gamma, _ = self._infer(corpus)
-        theta = gamma / gamma.sum(axis=1, keepdims=True)
-        return theta if getattr(X, "dtype", None) == np.float32 else theta.astype(np.float64)
-
-    def _infer(self, corpus, mean_field=None):
-        mean_field = self.local_step == "mean_field" if mean_field is None else mean_field
-        basis, alpha = self._basis(self._state, mean_field)
-        items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
-        return evaluate.infer_documents(
-            basis, alpha, items, digamma=mean_field, n_jobs=self._n_threads, **_INFER
-        )
-
-    def perplexity(self, X, kind="completion") -> float:
-        """Perplexity of documents; lower is better.
-
-        Parameters
-        ----------
-        X : corpus
-        kind : {"completion", "bound"}
-            ``"completion"``: half of each document's tokens is predicted from the other half
-            (:mod:`dpsvi.evaluate`).  ``"bound"``: exp of minus the variational bound per token,
-            topics fixed (perplexity A, Hoffman et al. 2010); an upper bound.
-        """
-        check_choice("kind", kind, ["completion", "bound"])
-        if kind == "completion":
-            return float(np.exp(-self.score(X)))
-        check_is_fitted(self, "_state")
-        return float(np.exp(-self._bound_per_token(self._as_corpus(X, reset=False))))
-
-    def score(self, X, y=None) -> float:
-        """Held-out log-likelihood per token in nats, by document completion; higher is better."""
-        return self.evaluate(X).log_likelihood
-
-    def evaluate(self, X, seed=0) -> evaluate.Completion:
-        """Document completion of X beside the unigram baseline of the training corpus.
-
-        Parameters
-        ----------
-        X : corpus
-        seed : int
-            Of the split of every document in two halves.
-
-        Returns
-        -------
-        Completion
-        """
-        check_is_fitted(self, "_state")
-        topics, alpha = self._basis(self._state, mean_field=False)
-        return evaluate.completion_perplexity(
-            topics, self._as_corpus(X, reset=False), alpha, word_counts=self._word_counts,
-            seed=seed, n_jobs=self._n_threads,
-        )  # fmt: skip
-
-    def _bound_per_token(self, corpus) -> float:
-        gamma, log_norm = self._infer(corpus, mean_field=True)
-        lengths = np.add.reduceat(np.append(corpus.value, 0.0), corpus.offsets[:-1])
-        lengths[np.diff(corpus.offsets) == 0] = 0
-        bounds = document_bounds(self.doc_topic_prior_, gamma, log_norm, lengths)
-        return float(bounds.sum() / max(1.0, lengths.sum()))
-
-    def top_words(self, n_words=10) -> list[list]:
-        """The likeliest words of every topic; word numbers where no vocabulary is known.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> X = pd.DataFrame({"sun": [5, 0, 4], "rain": [0, 6, 0]})
-        >>> DPSVILDA(n_components=1, random_state=0).fit(X).top_words(2)
-        [['sun', 'rain']]
-        """
-        check_is_fitted(self, "_state")
-        order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n_words]
-        words = self.vocabulary_
-        return [[int(w) if words is None else words[w] for w in row] for row in order]
-
     def save(self, path) -> None:
         """Write ``model.safetensors`` and ``model.json`` into the folder `path`."""
         check_is_fitted(self, "_state")
@@ -536,49 +382,6 @@ class DPSVILDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator):
         self.bound_, self._n_features_out = meta["bound"], self.n_components
         self.history_ = []
         return self
-
-    # -- data -------------------------------------------------------------------------------------
-
-    def _as_corpus(self, X, reset: bool) -> Corpus:
-        if is_array_like(X):
-            X = validate_data(
-                self, X, reset=reset, accept_sparse="csr", ensure_non_negative=True,
-                dtype=[np.float64, np.float32, np.int64, np.int32],
-            )  # fmt: skip
-            names = getattr(self, "feature_names_in_", None)
-            corpus = as_corpus(X, vocabulary=names, allow_fractional=True)
-        else:
-            words = None if reset else self.n_features_in_
-            corpus = as_corpus(X, n_features=words)
-        if reset:
-            self.n_features_in_ = corpus.n_features
-            self.vocabulary_ = corpus.vocabulary
-        elif corpus.n_features != self.n_features_in_:
-            if not (self.grow_vocabulary and corpus.n_features > self.n_features_in_):
-                raise ValueError(
-                    f"X has {corpus.n_features} words, but DPSVILDA was fitted with "
-                    f"{self.n_features_in_}; grow_vocabulary=True lets partial_fit add words"
-                )
-            self.n_features_in_, self.vocabulary_ = corpus.n_features, corpus.vocabulary
-        return corpus
-
-    def __sklearn_tags__(self):
-        """Tags of scikit-learn: sparse input, counts, dtype kept."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = True
-        tags.transformer_tags.preserves_dtype = ["float32", "float64"]
-        return tags
-
-
-def is_array_like(X) -> bool:
-    """Tell what scikit-learn validates from paths, corpora and streams of (id, count) pairs."""
-    if isinstance(X, (str, os.PathLike, Corpus)):
-        return False
-    if isinstance(X, (list, tuple)):
-        rows = [row for row in X if isinstance(row, (list, tuple)) and len(row)]
-        return not (rows and isinstance(rows[0][0], (list, tuple)))
-    return hasattr(X, "__array__") or hasattr(X, "tocsr") or np.isscalar(X)
 
 
 ESTIMATOR = DPSVILDA

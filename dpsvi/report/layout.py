@@ -63,8 +63,9 @@ def topic_map(components, weights=None):
     components : array-like of float, shape (n_components, n_words)
         Non-negative topic-word weights, for instance ``components_`` of a fitted model.
     weights : array-like of float, shape (n_components,), optional
-        Importance of each topic, for instance its share of the corpus; heavy topics then decide
-        the axes, and the weighted mean is the origin. Equal weights by default.
+        Share of each topic in the corpus. The origin is the mean position under these weights,
+        that of the average token; they do not turn the axes, which a few heavy topics would
+        otherwise take for themselves. Equal shares by default.
 
     Returns
     -------
@@ -88,16 +89,16 @@ def topic_map(components, weights=None):
     """
     squared = js_distances(components) ** 2
     mass = _mass(weights, len(squared))
-    centring = np.eye(len(squared)) - mass  # rows of x become x - sum_k mass_k x_k
-    gram = -0.5 * centring @ squared @ centring.T
-    root = np.sqrt(mass)
-    values, vectors = np.linalg.eigh(root[:, None] * gram * root)
+    # Double centring turns squared distances into inner products of points around their mean.
+    gram = -0.5 * (squared - squared.mean(axis=0))
+    gram -= gram.mean(axis=1, keepdims=True)
+    values, vectors = np.linalg.eigh(gram)
     positions = np.zeros((len(squared), 2))
-    # Distances below 1e-7 are rounding (the root of 1e-15), and would only give noise an axis.
+    # The distances are good to 1e-7, so smaller eigenvalues than its square are rounding.
     for axis, index in enumerate(np.argsort(values)[::-1][:2]):
         if values[index] > 1e-14:
-            # The Nystroem form also places topics of weight zero.
-            column = gram @ (root * vectors[:, index]) / np.sqrt(values[index])
+            column = vectors[:, index] * np.sqrt(values[index])
+            column -= mass @ column
             positions[:, axis] = column * np.sign(column[np.abs(column).argmax()])
     return positions
 

@@ -8,12 +8,12 @@ as a script even if it got past the escaping.
 import base64
 import hashlib
 import json
-import os
-import tempfile
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+
+from dpsvi.io import atomic_path
 
 from .run_files import read_run
 from .summary import curves, number, thinned, tiles, unigram_perplexity
@@ -48,8 +48,9 @@ def write_report(run_dir):
     """
     page = render(read_run(run_dir))
     path = Path(run_dir) / "report.html"
-    # Lone surrogates, which JSON can hold, have no UTF-8 form; browsers show the reference as U+FFFD.
-    _write_atomically(path, page.encode("utf-8", "xmlcharrefreplace"))
+    # JSON can hold lone surrogates, which have no UTF-8 form; a browser shows U+FFFD for each.
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(page.encode("utf-8", "xmlcharrefreplace"))
     return path
 
 
@@ -150,7 +151,7 @@ def _notes(notes):
     if not notes:
         return ""
     items = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    return f'<aside class="notes" aria-label="Notes on the files of this run"><ul>{items}</ul></aside>'
+    return f'<aside class="notes" aria-label="Notes on this run"><ul>{items}</ul></aside>'
 
 
 def _tile(tile):
@@ -161,7 +162,10 @@ def _tile(tile):
 def _table(header, rows):
     if not rows:
         return '<p class="empty">Nothing recorded.</p>'
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
+    head = "".join(
+        f'<th scope="col"{_align(value)}>{escape(name)}</th>'
+        for name, value in zip(header, rows[0], strict=True)
+    )
     body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(header[0])} table">'
@@ -170,9 +174,12 @@ def _table(header, rows):
 
 
 def _cell(value):
-    if isinstance(value, str):
-        return f'<td dir="auto">{escape(value)}</td>'
-    return f'<td class="number">{number(value)}</td>'
+    text = escape(value) if isinstance(value, str) else number(value)
+    return f"<td{_align(value)}>{text}</td>"
+
+
+def _align(value):
+    return ' dir="auto"' if isinstance(value, str) else ' class="number"'
 
 
 def _flat(settings, prefix=""):
@@ -185,23 +192,3 @@ def _flat(settings, prefix=""):
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             rows.append([f"{prefix}{key}", text])
     return rows
-
-
-def _write_atomically(path, content):
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)  # mkstemp makes files that only their owner reads
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -74,7 +74,7 @@ def read_run(run_dir):
         raise NotADirectoryError(f"{folder} is not a folder")
     absent = [name for name in FILES if not (folder / name).is_file()]
     if len(absent) == len(FILES):
-        raise FileNotFoundError(f"{folder} is not a run folder: it holds none of {', '.join(FILES)}")
+        raise FileNotFoundError(f"{folder} is not a run folder: none of {', '.join(FILES)} in it")
     metrics, notes = _read(folder / "metrics.jsonl", _metrics, ([], []))
     topics = _read(folder / "topics.csv", _topics, [])
     return Run(
@@ -128,11 +128,18 @@ def _metrics(path):
                     metrics.append(_metric(json.loads(line)))
             except (ValueError, RecursionError) as error:
                 cut = "" if line.endswith(b"\n") else " (the last line, cut short)"
-                broken.append(f"metrics.jsonl:{number} left out{cut}: {error}.")
+                broken.append(f"metrics.jsonl:{number} left out{cut}: {_reason(error)}.")
     notes = broken[:NAMED_LINES]
     if len(broken) > NAMED_LINES:
         notes.append(f"metrics.jsonl: {len(broken) - NAMED_LINES:,} more broken lines left out.")
     return metrics, notes
+
+
+def _reason(error):
+    # The decoder counts lines within the one line that it was given.
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} (column {error.colno})"
+    return error
 
 
 def _metric(row):

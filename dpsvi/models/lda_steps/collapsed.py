@@ -12,7 +12,7 @@ There is no digamma, and word rows are read in place: nothing is computed for ea
 
 from __future__ import annotations
 
-from dpsvi.models.lda_steps.fold import (
+from dpsvi.kernels.fold import (
     ETA,
     LEARN_ALPHA,
     SWEEPS,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.jit import prefetch
-from dpsvi.models.lda_steps.fold import (
+from dpsvi.kernels.fold import (
     ETA,
     LEARN_ALPHA,
     SWEEPS,
@@ -24,7 +24,7 @@ from dpsvi.models.lda_steps.fold import (
     start_even,
     topic_sizes,
 )
-from dpsvi.special import exp_digamma
+from dpsvi.kernels.special import exp_digamma
 
 
 def local(shared, scale, hyper, items, batch, work):

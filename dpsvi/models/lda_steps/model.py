@@ -11,9 +11,9 @@ from functools import partial
 import numpy as np
 
 from dpsvi.base import Model
+from dpsvi.kernels.fold import ETA, LEARN_ALPHA, LEARN_ETA, SWEEPS, TOL
+from dpsvi.kernels.special import SMALLEST
 from dpsvi.models.lda_steps import collapsed, mean_field, responsibilities
-from dpsvi.models.lda_steps.fold import ETA, LEARN_ALPHA, LEARN_ETA, SWEEPS, TOL
-from dpsvi.special import SMALLEST
 
 LANES = 16  # float32 numbers in the widest vector register; rows start on a cache line
 FLOAT = np.dtype(np.float32)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsvi.models.lda_steps.fold import (
+from dpsvi.kernels.fold import (
     ETA,
     LEARN_ALPHA,
     SWEEPS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.jit import inline_kernel, kernel
-from dpsvi.special import exp_digamma
+from dpsvi.kernels.special import exp_digamma
 
 # Positions in hyper, after the alphas.
 ETA, TOL, SWEEPS, LEARN_ALPHA, LEARN_ETA = range(5)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.jit import kernel
-from dpsvi.models.lda_steps.fold import fold
-from dpsvi.special import exp_digamma
+from dpsvi.kernels.fold import fold
+from dpsvi.kernels.special import exp_digamma
 
 
 @kernel
@@ -43,7 +43,8 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
     ratios = np.empty(longest, np.float32)
     for d in range(first, last):
         start, stop = items.offsets[d], items.offsets[d + 1]
-        ids, counts, ratio = items.index[start:stop], items.value[start:stop], ratios[: stop - start]
+        ids, counts = items.index[start:stop], items.value[start:stop]
+        ratio = ratios[: stop - start]
         own = gamma[d]
         length = zero
         for i in range(stop - start):
@@ -73,7 +74,7 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
 
 @kernel
 def score(basis, theta, items, first, last, log_likelihood):
-    """``log_likelihood[d] = sum_w c_dw log sum_k theta_dk basis_wk`` for documents [first, last)."""
+    """``log_likelihood[d] = sum_w c_dw log sum_k theta_dk basis_wk``, d in [first, last)."""
     for d in range(first, last):
         log_likelihood[d] = 0.0
         for j in range(items.offsets[d], items.offsets[d + 1]):

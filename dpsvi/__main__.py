@@ -1,0 +1,96 @@
+"""``dpsvi`` and ``python -m dpsvi``: argument parsing only; each command is a module."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import signal
+import sys
+import traceback
+
+from dpsvi import __version__
+from dpsvi.errors import CorpusFormatError, DivergedError, ModelFormatError, Terminated
+
+COMMANDS = {
+    "fit": "fit a model to a corpus and write a run folder",
+    "transform": "write the topic proportions of documents",
+    "evaluate": "held-out perplexity of a fitted model",
+    "topics": "print the topics of a fitted model",
+    "info": "describe a run folder, a model or a corpus",
+    "export": "write a fitted model in other formats",
+}
+# Exit codes, besides 0 and argparse's 2 for wrong usage.
+FAILURE, USAGE, BAD_DATA, DIVERGED, LOST_RANKS = 1, 2, 3, 4, 5
+
+
+def _handle_signals() -> None:
+    """First signal: stop training, write what there is, leave with 128 + number. Second: leave."""
+    seen = []
+
+    def on_signal(number, frame):
+        if seen:
+            os._exit(128 + number)
+        seen.append(number)
+        raise Terminated(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, on_signal)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Build the parser; the commands' modules load no heavy package for it."""
+    parser = argparse.ArgumentParser(
+        prog="dpsvi",
+        description="Stochastic variational inference: topic models at scale.",
+        epilog="exit codes: 0 good, 1 failure, 2 usage, 3 bad data, 4 diverged (NaN), "
+        "5 lost ranks, 130 and 143 by signal",
+    )
+    parser.add_argument("--version", action="version", version=f"dpsvi {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        sub = commands.add_parser(name, help=summary, description=summary.capitalize() + ".")
+        sub.add_argument("--json", action="store_true", help="results on stdout as JSON")
+        sub.add_argument("--debug", action="store_true", help="show tracebacks")
+        module = importlib.import_module(f"dpsvi.commands.{name}")
+        module.add_arguments(sub)
+        sub.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv=None) -> int:
+    """Run one command; returns the exit code."""
+    from dpsvi.commands.common import apply_config
+
+    argv = sys.argv[1:] if argv is None else list(argv)
+    parser = make_parser()
+    args = apply_config(parser, argv)
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+    _handle_signals()
+    try:
+        return args.run(args) or 0
+    except Terminated as signalled:
+        return _fail(args, "ended by a signal", signalled.code)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has gone, there is nobody to tell
+        return FAILURE
+    except (CorpusFormatError, ModelFormatError) as error:
+        return _fail(args, str(error), BAD_DATA)
+    except DivergedError as error:
+        return _fail(args, str(error), DIVERGED)
+    except FileExistsError as error:
+        return _fail(args, str(error), USAGE)
+    except (OSError, ValueError, TypeError, ImportError) as error:
+        return _fail(args, str(error), FAILURE)
+
+
+def _fail(args, message, code) -> int:
+    if args.debug:
+        traceback.print_exc()
+    print(f"dpsvi {args.command}: {message}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

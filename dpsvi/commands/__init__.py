@@ -1,0 +1,1 @@
+"""Commands of the command line: each module has ``add_arguments(parser)`` and ``run(args)``."""

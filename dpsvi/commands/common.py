@@ -1,0 +1,81 @@
+"""What commands share: reading corpora and models, settings from TOML, results on stdout."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+
+def add_corpus_arguments(parser, required: bool = True) -> None:
+    """Options that say where documents come from and how to read them."""
+    group = parser.add_argument_group("corpus")
+    group.add_argument(
+        "--corpus", required=required, metavar="PATH",
+        help="UCI docword, Matrix Market, LDA-C (each plain or .gz) or npz CSR",
+    )  # fmt: skip
+    group.add_argument("--vocab", metavar="PATH", help="one word a line; default: found beside")
+    group.add_argument("--encoding", default="utf-8", help="of the vocabulary [%(default)s]")
+    group.add_argument("--allow-fractional", action="store_true", help="accept fractional counts")
+    group.add_argument("--max-bytes", type=int, metavar="N", help="lift the cap on decompression")
+    group.add_argument("--no-cache", action="store_true", help="do not keep the parsed corpus")
+
+
+def read_corpus(args):
+    """Load the corpus of :func:`add_corpus_arguments`."""
+    from dpsvi.corpus import load_corpus
+
+    return load_corpus(
+        args.corpus, args.vocab or "auto", allow_fractional=args.allow_fractional,
+        max_bytes=args.max_bytes, encoding=args.encoding, cache=not args.no_cache,
+    )  # fmt: skip
+
+
+def load_estimator(path):
+    """Load the model of a run folder, whatever its kind."""
+    import importlib
+
+    from dpsvi import io
+
+    kind = io.read_meta(path)["kind"]
+    return importlib.import_module(f"dpsvi.models.{kind}").ESTIMATOR.load(path)
+
+
+def add_model_argument(parser) -> None:
+    """The folder that ``dpsvi fit`` wrote."""
+    parser.add_argument("model", metavar="DIR", help="run folder")
+
+
+def apply_config(parser, argv) -> argparse.Namespace:
+    """Parse `argv`; settings of ``--config FILE.toml`` count as defaults, flags win."""
+    finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    finder.add_argument("--config")
+    path = finder.parse_known_args(argv)[0].config
+    if path is None:
+        return parser.parse_args(argv)
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            settings = tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        parser.error(f"--config {path}: {error}")
+    extra = []
+    for key, value in settings.items():
+        flag = "--" + key.replace("_", "-")
+        if isinstance(value, bool):
+            extra += [flag] if value else []
+        else:
+            extra += [flag, str(value)]
+    # Settings go right behind the command (and its model name), before the flags that win.
+    position = next((i for i, word in enumerate(argv) if word.startswith("-")), len(argv))
+    return parser.parse_args([*argv[:position], *extra, *argv[position:]])
+
+
+def emit(args, result: dict, text: str) -> None:
+    """Print a result on stdout: as JSON if asked for, else as text."""
+    if args.json:
+        json.dump(result, sys.stdout, ensure_ascii=False)
+        sys.stdout.write("\n")
+    else:
+        print(text)

@@ -1,0 +1,46 @@
+"""``dpsvi export DIR --format F --out PATH``: a fitted model for other tools."""
+
+from __future__ import annotations
+
+from dpsvi.commands.common import add_model_argument, emit, load_estimator
+
+FORMATS = ("csv", "npz", "gensim")
+
+
+def add_arguments(parser) -> None:
+    """Arguments of the command."""
+    add_model_argument(parser)
+    parser.add_argument("--format", choices=FORMATS, required=True)
+    parser.add_argument("--out", required=True, metavar="PATH")
+
+
+def run(args) -> None:
+    """Write topic-word probabilities (csv, npz) or a gensim LdaModel."""
+    import numpy as np
+
+    from dpsvi.io import atomic_path
+
+    estimator = load_estimator(args.model)
+    if args.format == "gensim":
+        estimator.to_gensim().save(args.out)
+    else:
+        topics = estimator.components_ / estimator.components_.sum(axis=1, keepdims=True)
+        words = estimator.vocabulary_ or tuple(map(str, range(topics.shape[1])))
+        with atomic_path(args.out) as temporary, open(temporary, "wb") as file:
+            if args.format == "npz":
+                np.savez_compressed(
+                    file, topic_word=topics, doc_topic_prior=estimator.doc_topic_prior_,
+                    vocabulary=np.array(words),
+                )  # fmt: skip
+            else:
+                import csv
+                import io
+
+                text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+                writer = csv.writer(text, lineterminator="\n")
+                writer.writerow(["topic", *words])
+                for k, row in enumerate(topics):
+                    writer.writerow([k, *(f"{p:.6g}" for p in row)])
+                text.flush()
+                text.detach()
+    emit(args, {"out": args.out, "format": args.format}, f"wrote {args.out}")

@@ -1,0 +1,46 @@
+"""``dpsvi info PATH``: what a run folder or a corpus holds."""
+
+from __future__ import annotations
+
+from dpsvi.commands.common import emit
+
+
+def add_arguments(parser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("path", metavar="PATH", help="run folder or corpus file")
+
+
+def run(args) -> None:
+    """Print a description without loading any array of a model."""
+    import os
+
+    facts = _model(args.path) if os.path.isdir(args.path) else _corpus(args.path)
+    emit(args, facts, "\n".join(f"{key}: {value}" for key, value in facts.items()))
+
+
+def _model(path) -> dict:
+    from dpsvi.io import read_meta
+
+    meta = read_meta(path)
+    n_words, n_topics = meta["arrays"]["lambda"]["shape"]
+    return {
+        "kind": meta["kind"], "schema": meta["schema"], "topics": n_topics, "words": n_words,
+        "steps": meta["step"], "documents_visited": meta["docs"],
+        "bound_perplexity": meta["bound"], "vocabulary": meta["vocabulary"] is not None,
+        "params": meta["params"],
+    }  # fmt: skip
+
+
+def _corpus(path) -> dict:
+    import numpy as np
+
+    from dpsvi.corpus import load_corpus
+
+    corpus = load_corpus(path, "auto")
+    lengths = np.diff(corpus.offsets)
+    return {
+        "documents": corpus.n_items, "words": corpus.n_features, "entries": corpus.nnz,
+        "tokens": int(corpus.n_tokens), "empty_documents": int((lengths == 0).sum()),
+        "entries_a_document_median": float(np.median(lengths)),
+        "vocabulary": corpus.vocabulary is not None,
+    }  # fmt: skip

@@ -1,0 +1,75 @@
+"""Reader of CSR matrices saved by `scipy.sparse.save_npz`; nothing is unpickled.
+
+An npz file is a zip archive with one ``.npy`` member for each array. The sizes that both of them
+state are compared with each other, and with a limit, before an array is allocated.
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+import zlib
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from dpsvi.corpus.coerce import from_sparse
+from dpsvi.corpus.container import Corpus
+from dpsvi.corpus.readers import ReadOptions, check_columns, check_not_empty
+from dpsvi.corpus.stream import expansion_limit
+from dpsvi.errors import CorpusFormatError
+
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+def read_npz(path: str | PathLike, options: ReadOptions) -> Corpus:
+    """Read a CSR matrix of shape (documents, words)."""
+    from scipy.sparse import csr_array
+
+    if options.index_base:
+        raise ValueError(f"index_base={options.index_base}: an npz file always counts from 0")
+    limit = expansion_limit(Path(path).stat().st_size, options.max_bytes)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            form = _member(archive, "format", "SU", limit).item()
+            if form not in (b"csr", "csr"):
+                raise ValueError(f"the matrix is stored as {form!r}, expected 'csr'")
+            shape = tuple(_member(archive, "shape", "i", limit).tolist())
+            data = _member(archive, "data", "iuf", limit)
+            indices = _member(archive, "indices", "i", limit)
+            indptr = _member(archive, "indptr", "i", limit)
+        matrix = csr_array((data, indices, indptr), shape)
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        KeyError,
+        RuntimeError,  # an encrypted member, or an unknown compression
+        TypeError,
+        ValueError,
+    ) as error:
+        raise CorpusFormatError(f"{path}: {error}") from error
+    check_columns(path, matrix.shape[1], path, options)
+    corpus = from_sparse(matrix, options.allow_fractional, path)
+    check_not_empty(corpus.nnz, path)
+    return corpus
+
+
+def _member(archive, name, kinds, limit):
+    """Return one array, after checking its dtype and that its size is what both headers say."""
+    info = archive.getinfo(f"{name}.npy")
+    with archive.open(info) as file:
+        version = np.lib.format.read_magic(file)
+        if version not in _HEADERS:
+            raise ValueError(f"{name}: unknown npy version {version}")
+        shape, _, dtype = _HEADERS[version](file)
+        size = file.tell() + math.prod(shape) * dtype.itemsize
+    if dtype.kind not in kinds:
+        raise ValueError(f"{name}: dtype {dtype} is not of kind {kinds!r}")
+    if size != info.file_size:
+        raise ValueError(f"{name}: the header says {size} bytes, the archive {info.file_size}")
+    if size > limit:
+        raise ValueError(f"{name}: {size} bytes are above the limit {limit}; raise max_bytes")
+    with archive.open(info) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)

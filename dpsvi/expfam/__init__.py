@@ -1,0 +1,1 @@
+"""Exponential families: one file for each, with what the models need of it."""

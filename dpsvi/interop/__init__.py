@@ -1,0 +1,1 @@
+"""Other libraries' formats; each module is imported only when asked for."""

@@ -1,0 +1,1 @@
+"""Compiled inner loops that topic models and their evaluation share."""

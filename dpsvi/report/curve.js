@@ -1,0 +1,204 @@
+// Training curve: perplexity against time or documents, with a readout.
+
+const COLUMN = { step: 0, documents: 1, seconds: 2, perplexity: 3 }; // of a point
+const perplexity = (point) => point[COLUMN.perplexity];
+
+class TrainingCurve {
+  constructor(figure, controls) {
+    this.figure = figure;
+    this.unit = "seconds"; // of the horizontal axis
+    this.log = false;
+    this.at = null; // index of the point being read, if any
+    this.tip = html("div", { class: "tip", role: "status" });
+    controls.hidden = !DATA.curves.length;
+    if (controls.hidden) {
+      figure.replaceChildren(html("p", { class: "empty" }, "No perplexity recorded."));
+      return;
+    }
+    controls.addEventListener("change", ({ target }) => {
+      if (target.type === "radio") this.unit = target.value;
+      else this.log = target.checked;
+      this.at = null;
+      this.draw();
+    });
+    this.draw();
+    new ResizeObserver(() => {
+      if (figure.clientWidth !== this.drawnWidth) this.draw();
+    }).observe(figure);
+  }
+
+  x(point) {
+    return point[COLUMN[this.unit]];
+  }
+
+  draw() {
+    this.drawnWidth = this.figure.clientWidth;
+    // A log scale has no place for points at 0.
+    const shown = DATA.curves
+      .map((curve) => curve.points.filter((point) => !this.log || this.x(point) > 0))
+      .map((points, i) => ({ label: DATA.curves[i].label, points, main: i === 0 }));
+    const hidden = DATA.curves.reduce((n, curve, i) => n + curve.points.length
+      - shown[i].points.length, 0);
+    document.getElementById("curve-note").textContent = hidden
+      ? `Points at 0 ${this.unit} have no place on a log scale: ${hidden} not shown.` : "";
+    this.curves = shown.filter(({ points }) => points.length);
+    if (!this.curves.length) {
+      this.figure.replaceChildren();
+      return;
+    }
+    this.layOut();
+    this.hair = svg("line", { class: "hair", y1: this.box.top, y2: this.box.bottom });
+    this.ring = svg("circle", { class: "ring", r: 5 });
+    const picture = svg("svg", {
+      viewBox: `0 0 ${this.width} ${this.height}`,
+      role: "img",
+      tabindex: 0,
+      "aria-label": this.description(),
+    });
+    picture.append(...this.axes(), ...this.baseline());
+    this.curves.slice().reverse().forEach((curve) => picture.append(...this.trace(curve)));
+    picture.append(...this.names(), this.hair, this.ring);
+    this.listen(picture);
+    this.figure.replaceChildren(picture, this.tip);
+    this.read(this.at);
+  }
+
+  layOut() {
+    this.width = Math.max(280, this.drawnWidth);
+    this.height = this.width < 600 ? 260 : 340;
+    // Several names need room beside the plot; a single one fits above its line.
+    const longest = largest(this.curves.map((curve) => this.name(curve).length));
+    const right = this.curves.length > 1 ? 7.2 * longest + 16 : 14;
+    this.box = { left: 58, right: this.width - right, top: 18, bottom: this.height - 44 };
+    const points = this.curves.flatMap((curve) => curve.points);
+    const xs = points.map((point) => this.x(point));
+    const ys = points.map(perplexity).concat(DATA.baseline ?? []);
+    const [low, high] = [smallest(ys), largest(ys)];
+    const room = (high / low) ** 0.06;
+    this.toX = axis(
+      [this.log ? smallest(xs) : 0, largest(xs)], [this.box.left, this.box.right], this.log,
+    );
+    this.toY = axis([low / room, high * room], [this.box.bottom, this.box.top], true);
+  }
+
+  name({ label, points }) {
+    return `${label} ${plain(perplexity(points[points.length - 1]))}`;
+  }
+
+  place(point) {
+    return [this.toX(this.x(point)), this.toY(perplexity(point))];
+  }
+
+  description() {
+    const { label, points } = this.curves[0];
+    const ends = [points[0], points[points.length - 1]].map((point) => plain(perplexity(point)));
+    const unigram = DATA.baseline === null ? "" : `; unigram baseline ${plain(DATA.baseline)}`;
+    return `${label} perplexity against ${this.unit}, from ${ends.join(" to ")}${unigram}. `
+      + "Left and right arrow keys read the points.";
+  }
+
+  axes() {
+    const { left, right, bottom } = this.box;
+    const rows = this.toY.ticks.flatMap((tick) => {
+      const y = this.toY(tick);
+      return [
+        svg("line", { class: "grid", x1: left, x2: right, y1: y, y2: y }),
+        svg("text", { x: left - 8, y: y + 4, "text-anchor": "end" }, plain(tick)),
+      ];
+    });
+    const columns = this.toX.ticks.flatMap((tick) => {
+      const x = this.toX(tick);
+      return [
+        svg("line", { class: "grid", x1: x, x2: x, y1: bottom, y2: bottom + 5 }),
+        svg("text", { x, y: bottom + 20, "text-anchor": "middle" }, short(tick)),
+      ];
+    });
+    const middle = { x: (left + right) / 2, y: bottom + 40, "text-anchor": "middle" };
+    return [...rows, ...columns, svg("text", middle, this.unit)];
+  }
+
+  baseline() {
+    if (DATA.baseline === null) return [];
+    const { left, right } = this.box;
+    const y = this.toY(DATA.baseline);
+    const text = { class: "baseline-label", x: right, y: y - 7, "text-anchor": "end" };
+    return [
+      svg("line", { class: "baseline", x1: left, x2: right, y1: y, y2: y }),
+      svg("text", text, `unigram baseline ${plain(DATA.baseline)}`),
+    ];
+  }
+
+  trace({ points, main }) {
+    const places = points.map((point) => this.place(point));
+    const kind = main ? "main" : "";
+    const dots = places.length > 60 ? places.slice(-1) : places; // more would hide the line
+    const path = places.map((place, i) => (i ? "L" : "M") + place).join("");
+    return [
+      svg("path", { class: `line ${kind}`, d: path }),
+      ...dots.map(([cx, cy]) => svg("circle", { class: `dot ${kind}`, cx, cy, r: main ? 3 : 2 })),
+    ];
+  }
+
+  // Names at the ends of the lines; one that would overlap the name above is pushed down.
+  names() {
+    const beside = this.curves.length > 1;
+    let last = -Infinity;
+    return this.curves
+      .map((curve) => ({ curve, end: this.place(curve.points[curve.points.length - 1]) }))
+      .sort((a, b) => a.end[1] - b.end[1])
+      .map(({ curve, end: [x, y] }) => {
+        last = Math.max(beside ? y + 4 : y - 10, last + 15);
+        const where = beside ? { x: x + 10, y: last } : { x, y: last, "text-anchor": "end" };
+        return svg("text", { ...where, class: curve.main ? "main-label" : "" }, this.name(curve));
+      });
+  }
+
+  // Reads point `at` of the first curve: hair line, ring and tip; null clears them.
+  read(at) {
+    this.at = at;
+    const point = at === null ? null : this.curves[0].points[at];
+    [this.hair, this.ring].forEach((mark) => {
+      mark.setAttribute("visibility", point ? "visible" : "hidden");
+    });
+    this.tip.textContent = point ? this.reading(point) : "";
+    if (!point) return;
+    const [x, y] = this.place(point);
+    this.hair.setAttribute("x1", x);
+    this.hair.setAttribute("x2", x);
+    this.ring.setAttribute("cx", x);
+    this.ring.setAttribute("cy", y);
+    const room = this.tip.offsetWidth + 14;
+    const left = x + room > this.width ? Math.max(0, x - room) : x + 14;
+    this.tip.style.setProperty("left", `${left}px`);
+  }
+
+  reading(point) {
+    const nats = (-Math.log(perplexity(point))).toFixed(3).replace("-", "−");
+    return [
+      `perplexity ${plain(perplexity(point))}`,
+      `${nats} nats per token`,
+      `${plain(point[COLUMN.seconds])} seconds`,
+      `${whole(point[COLUMN.documents])} documents`,
+      `step ${whole(point[COLUMN.step])}`,
+    ].join("\n");
+  }
+
+  listen(picture) {
+    const { points } = this.curves[0];
+    picture.addEventListener("pointermove", (event) => {
+      const bounds = picture.getBoundingClientRect();
+      const pointer = ((event.clientX - bounds.left) * this.width) / bounds.width;
+      const gaps = points.map((point) => Math.abs(this.toX(this.x(point)) - pointer));
+      this.read(gaps.indexOf(smallest(gaps)));
+    });
+    picture.addEventListener("pointerleave", () => this.read(null));
+    picture.addEventListener("blur", () => this.read(null));
+    picture.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const from = this.at ?? (step > 0 ? -1 : points.length);
+      this.read(Math.min(points.length - 1, Math.max(0, from + step)));
+    });
+  }
+}

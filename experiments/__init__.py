@@ -1,0 +1,1 @@
+"""Experiments: commands that measure, and write what they measured with its provenance."""

@@ -1,0 +1,163 @@
+"""The table: medians and ranges over the repeats, dpsvi against each peer, p threads against 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from experiments.peers.libraries import OURS
+
+
+def summarise(records: Sequence[dict], threads: int) -> dict:
+    """Compare the runs of one benchmark.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        As :func:`experiments.peers.run_one.run` returns them; repeats share competitor and
+        threads.
+    threads : int
+        Thread count of the comparison; runs with another count are dpsvi's own baseline.
+
+    Returns
+    -------
+    dict
+        ``competitors``: each with its last ``perplexity`` and ``tokens_per_second``.
+        ``against``: each dpsvi competitor against each peer: ratio of tokens per second; the
+        peer's last perplexity (``target``), the seconds each took to get there, their ratio.
+        ``threads``: each dpsvi competitor with `threads` threads against the same with 1, the
+        target being the last perplexity with 1.
+        Numbers that vary are ``{"median", "low", "high"}`` over the repeats, and a ratio goes from
+        the least to the most favourable pair; None stands for "not within the time".
+    """
+    groups: dict[tuple[str, int], list[dict]] = {}
+    for record in records:
+        groups.setdefault((record["competitor"], record["threads"]), []).append(record)
+    ours = {name: g for (name, t), g in groups.items() if t == threads and _is_ours(g)}
+    peers = {name: g for (name, t), g in groups.items() if t == threads and not _is_ours(g)}
+    single = {name: g for (name, t), g in groups.items() if t == 1 < threads and _is_ours(g)}
+    return {
+        "competitors": [
+            {
+                "competitor": name,
+                "threads": t,
+                "repeats": len(group),
+                "perplexity": spread(_last(group, "perplexity")),
+                "tokens_per_second": spread(_speeds(group)),
+            }
+            for (name, t), group in groups.items()
+        ],
+        "against": [
+            {"competitor": name, "peer": peer, **_compare(group, other)}
+            for peer, other in peers.items()
+            for name, group in ours.items()
+        ],
+        "threads": [
+            {"competitor": name, "threads": threads, **_compare(ours[name], group)}
+            for name, group in single.items()
+        ],
+    }
+
+
+def time_to(points: Sequence[dict], target: float) -> float:
+    """Seconds at which a curve first is at `target` or below; infinite if it never is.
+
+    Between two points the perplexity is taken as straight over log time; a curve that begins
+    below the target gets the time of its first point, which is then an upper bound.
+    """
+    before = None
+    for point in points:
+        if point["perplexity"] <= target:
+            if before is None:
+                return point["seconds"]
+            drop = before["perplexity"] - point["perplexity"]
+            share = (before["perplexity"] - target) / drop
+            ends = math.log(before["seconds"]), math.log(point["seconds"])
+            return math.exp(ends[0] + share * (ends[1] - ends[0]))
+        before = point
+    return math.inf
+
+
+def spread(values: Sequence[float]) -> dict[str, float | None]:
+    """Median, lowest and highest of the values; None for one that is infinite."""
+    found = {"median": median(values), "low": min(values), "high": max(values)}
+    return {key: value if math.isfinite(value) else None for key, value in found.items()}
+
+
+def _compare(ours, other):
+    """Speed and time to the other's last perplexity; each of the others runs to its own."""
+    target = median(_last(other, "perplexity"))
+    our_seconds = [time_to(record["points"], target) for record in ours]
+    other_seconds = [
+        time_to(record["points"], record["points"][-1]["perplexity"]) for record in other
+    ]
+    return {
+        "tokens_per_second_ratio": _ratio(_speeds(ours), _speeds(other)),
+        "target": target,
+        "seconds": spread(our_seconds),
+        "other_seconds": spread(other_seconds),
+        "time_ratio": _time_ratio(other_seconds, our_seconds),
+    }
+
+
+def _ratio(above, below):
+    return {
+        "median": median(above) / median(below),
+        "low": min(above) / max(below),
+        "high": max(above) / min(below),
+    }
+
+
+def _time_ratio(other_seconds, our_seconds):
+    """How many times sooner we are; 0, which means never, becomes None."""
+    found = _ratio(other_seconds, our_seconds)
+    return {key: value or None for key, value in found.items()}
+
+
+def _is_ours(group):
+    return group[0]["library"] == OURS
+
+
+def _last(group, key):
+    return [record["points"][-1][key] for record in group]
+
+
+def _speeds(group):
+    return [t / s for t, s in zip(_last(group, "tokens"), _last(group, "seconds"), strict=True)]
+
+
+def as_text(summary: dict) -> str:
+    """Lay the summary out as three tables for a terminal."""
+    lines = ["competitor            threads  perplexity (range)       million tokens/s (range)"]
+    for row in summary["competitors"]:
+        lines.append(
+            f"{row['competitor']:<22}{row['threads']:>7}  {_range(row['perplexity'], '.0f'):<24} "
+            f"{_range(row['tokens_per_second'], '.2f', 1e-6)}"
+        )
+    header = "tokens/s ratio     target  seconds: ours / other   times sooner (range)"
+    for title, key, other in (
+        ("against", "against", "peer"),
+        ("threads against 1", "threads", "threads"),
+    ):
+        if not summary[key]:
+            continue
+        lines += ["", f"{'dpsvi, ' + title:<44}{header}"]
+        for row in summary[key]:
+            name = f"{row['competitor']}, {row[other]}"
+            times = f"{_number(row['seconds']['median'], '.2f')} / "
+            times += _number(row["other_seconds"]["median"], ".2f")
+            lines.append(
+                f"{name:<44}{_range(row['tokens_per_second_ratio'], '.1f'):<18}"
+                f"{row['target']:>7.0f}  {times:<24}{_range(row['time_ratio'], '.1f')}"
+            )
+    return "\n".join(lines)
+
+
+def _number(value, form, scale=1.0):
+    return "-" if value is None else format(value * scale, form)
+
+
+def _range(found, form, scale=1.0):
+    median_, low, high = (_number(found[key], form, scale) for key in ("median", "low", "high"))
+    return f"{median_} ({low}-{high})"

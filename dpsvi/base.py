@@ -52,7 +52,7 @@ class Work(NamedTuple):
     slot: np.ndarray  # int32, (n_rows,): row -> position in `touched`, -1 outside a step
     touched: np.ndarray  # int32, (n_slots,): the rows this step read
     expected: np.ndarray  # real, (n_slots, n_columns): expectations under q of those rows
-    stats: np.ndarray  # real, (n_slots, n_columns): their expected sufficient statistics
+    stats: np.ndarray  # real, (n_slots, n_columns): their expected statistics; 0 on entry
     scratch: np.ndarray  # real, (n_scratch,): whatever the model needs
     ids: np.ndarray  # int32, (longest item,)
     tally: np.ndarray  # float64, (n_columns + 2,): model-defined sums over the items visited

@@ -52,8 +52,8 @@ def make_works(model: Model, items: Items, batch_size: int, n_threads: int) -> t
             totals=np.zeros(n_columns),
             slot=np.full(n_rows, -1, np.int32),
             touched=np.empty(n_slots, np.int32),
-            expected=_aligned(n_slots, n_columns, real),
-            stats=_aligned(n_slots, n_columns, real),
+            expected=_zeros(n_slots, n_columns, real),
+            stats=_zeros(n_slots, n_columns, real),
             scratch=np.zeros(model.scratch(longest), real),
             ids=np.empty(longest, np.int32),
             tally=np.zeros(n_columns + 2),
@@ -62,10 +62,10 @@ def make_works(model: Model, items: Items, batch_size: int, n_threads: int) -> t
     return tuple(make() for _ in range(n_threads))
 
 
-def _aligned(n_rows: int, n_columns: int, real, boundary: int = 64) -> np.ndarray:
-    """Uninitialised matrix that starts on a cache line: a vector load must not straddle two."""
+def _zeros(n_rows: int, n_columns: int, real, boundary: int = 64) -> np.ndarray:
+    """Matrix that starts on a cache line: a vector load must not straddle two."""
     size = n_rows * n_columns * real.itemsize
-    raw = np.empty(size + boundary, np.uint8)
+    raw = np.zeros(size + boundary, np.uint8)
     start = -raw.ctypes.data % boundary
     return raw[start : start + size].view(real).reshape(n_rows, n_columns)
 

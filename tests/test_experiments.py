@@ -82,6 +82,7 @@ def test_summary_compares_medians_and_keeps_ranges():
     # Each repeat runs to its own last perplexity; the third was there at its first point.
     assert against["other_seconds"] == pytest.approx({"median": 30, "low": 10, "high": 30})
     assert against["time_ratio"] == pytest.approx({"median": 15, "low": 5, "high": 30})
+    assert against["at_most"]  # two runs were there at their first point
     (threads,) = found["threads"]
     assert threads["tokens_per_second_ratio"]["median"] == 2
     assert threads["time_ratio"]["median"] == pytest.approx(2)
@@ -100,7 +101,9 @@ def test_summary_says_when_a_target_is_never_reached():
     assert against["seconds"]["low"] < 30
     assert against["time_ratio"]["median"] is None
     assert against["time_ratio"]["high"] > 1
+    assert not against["at_most"]
     json.dumps(against, allow_nan=False)
+    assert "never / 30.00" in summary.as_text(summary.summarise(records, threads=2))
 
 
 def test_each_competitor_gets_its_own_best_eta():
@@ -160,11 +163,11 @@ def test_copies_are_taken_at_even_steps_of_log_time():
     time = [0.0]
     recorder = Recorder(30.0, now=lambda: time[0])
     recorder.start()
-    for _ in range(3000):
-        time[0] += 0.01
+    for _ in range(30 * 512):
+        time[0] += 1 / 512  # exact in binary
         recorder(0, lambda: np.zeros((1, 1)))
     seconds = np.array([s.seconds for s in recorder.snapshots])
-    assert len(seconds) == 18  # 0.1 sqrt(2)^n below 30, and 30
+    assert len(seconds) == 20  # 0.05 sqrt(2)^n below 30, and 30
     np.testing.assert_allclose(np.diff(np.log(seconds[:-1])), np.log(2) / 2, atol=0.1)
     assert seconds[-1] == pytest.approx(30)
 

@@ -12,7 +12,7 @@ def add_corpus_arguments(parser, required: bool = True) -> None:
     group = parser.add_argument_group("corpus")
     group.add_argument(
         "--corpus", required=required, metavar="PATH",
-        help="UCI docword, Matrix Market, LDA-C (each plain or .gz) or npz CSR",
+        help="UCI docword, Matrix Market, LDA-C (each plain or .gz), npz CSR, or dataset:NAME",
     )  # fmt: skip
     group.add_argument("--vocab", metavar="PATH", help="one word a line; default: found beside")
     group.add_argument("--encoding", default="utf-8", help="of the vocabulary [%(default)s]")
@@ -25,6 +25,10 @@ def read_corpus(args):
     """Load the corpus of :func:`add_corpus_arguments`."""
     from dpsvi.corpus import load_corpus
 
+    if args.corpus.startswith("dataset:"):
+        from dpsvi.datasets import load_dataset
+
+        return load_dataset(args.corpus.removeprefix("dataset:"))
     return load_corpus(
         args.corpus, args.vocab or "auto", allow_fractional=args.allow_fractional,
         max_bytes=args.max_bytes, encoding=args.encoding, cache=not args.no_cache,

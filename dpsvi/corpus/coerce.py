@@ -10,7 +10,7 @@ from os import PathLike
 import numpy as np
 
 from dpsvi.corpus.container import Corpus
-from dpsvi.corpus.entries import MAX_VALUE, tidy, warn_empty
+from dpsvi.corpus.entries import MAX_VALUE, merge_repeated, warn, warn_empty
 from dpsvi.corpus.vocabulary import as_vocabulary
 from dpsvi.errors import CorpusFormatError
 
@@ -60,7 +60,7 @@ def as_corpus(
     Warns
     -----
     CorpusWarning
-        Rows were unsorted or held repeated words (sorted and summed), or are empty (kept).
+        Rows held a word more than once (summed), or are empty (kept).
 
     Examples
     --------
@@ -111,8 +111,11 @@ def from_sparse(matrix, allow_fractional: bool, source: str | PathLike = "X") ->
         matrix = matrix.astype(np.float32, copy=False).tocsr()
     corpus = Corpus.from_csr(matrix)
     shared = corpus.to_csr()
-    if shared.nnz < n_entries or not shared.has_canonical_format:
-        corpus = tidy(shared.copy(), n_entries, source)
+    if not shared.has_canonical_format:
+        # Sorting is no news: the order within a row means nothing, and vectorizers leave any.
+        corpus = merge_repeated(shared.copy(), source)
+    if corpus.nnz < n_entries:
+        warn(source, f"{n_entries - corpus.nnz} repeated entries were summed")
     if np.count_nonzero(corpus.value) < corpus.nnz:
         positive = corpus.to_csr().copy()
         positive.eliminate_zeros()

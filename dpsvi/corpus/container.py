@@ -65,6 +65,7 @@ class Corpus:
     vocabulary: tuple[str, ...] | None = None
 
     def __post_init__(self):
+        """Check the arrays and replace them by read-only views."""
         for name, dtype in _DTYPES.items():
             object.__setattr__(self, name, _read_only(name, getattr(self, name), dtype))
         _check_rows(self.offsets, self.index, self.value)
@@ -143,6 +144,7 @@ class Corpus:
         return Corpus.from_csr(self.to_csr()[ids], self.vocabulary)
 
     def __repr__(self):
+        """Return the sizes."""
         return f"Corpus(n_items={self.n_items}, n_features={self.n_features}, nnz={self.nnz})"
 
 

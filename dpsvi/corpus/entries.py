@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from os import PathLike
 
@@ -11,14 +12,15 @@ from dpsvi.corpus.container import Corpus
 from dpsvi.errors import CorpusFormatError, CorpusWarning
 
 MAX_VALUE = 2**31 - 1
+_GROWTH = 4
 _ENTRY_BYTES = 4  # the shortest entry a parser accepts is " 1:1"
 
 
 class Entries:
-    """Row, column and value of each entry, in arrays that double as they fill up.
+    """Row, column and value of each entry, in arrays that grow as they fill up.
 
     Growing, and not trusting the size that a header declares, keeps the memory in proportion to
-    what has been read; pages not yet written cost nothing.
+    what has been read. Pages not yet written cost nothing, hence the large factor.
     """
 
     def __init__(self):
@@ -32,7 +34,7 @@ class Entries:
         for name in ("rows", "columns", "values"):
             old = getattr(self, name)
             if len(old) < needed:
-                grown = np.empty(max(needed, 2 * len(old)), old.dtype)
+                grown = np.empty(max(needed, _GROWTH * len(old)), old.dtype)
                 grown[:n] = old[:n]
                 setattr(self, name, grown)
         return self.rows, self.columns, self.values
@@ -59,41 +61,42 @@ class Entries:
         """
         rows, columns, values = self.rows[:n], self.columns[:n], self.values[:n]
         self.__init__()
-        if not rows_in_order:
+        if rows_in_order:
+            offsets = np.searchsorted(rows, np.arange(shape[0] + 1, dtype=np.int32))
+            del rows
+            if canonical:
+                return Corpus(offsets, columns, values, shape[1])
+            from scipy.sparse import csr_array
+
+            matrix = csr_array((values, columns, offsets), shape)
+        else:
             from scipy.sparse import coo_array
 
             matrix = coo_array((values, (rows, columns)), shape).tocsr()
-            return tidy(matrix, n, source)
-        offsets = np.searchsorted(rows, np.arange(shape[0] + 1, dtype=np.int32))
-        del rows
-        corpus = Corpus(offsets, columns, values, shape[1])
-        if canonical:
-            return corpus
-        from scipy.sparse import csr_array
-
-        return tidy(csr_array((values, columns, offsets), shape), n, source)
+        corpus = merge_repeated(matrix, source)
+        repeated = n - corpus.nnz
+        warn(source, f"entries out of order: sorted by document and word, {repeated} repeats summed")
+        return corpus
 
 
-def tidy(matrix, n_entries: int, source: str | PathLike) -> Corpus:
-    """Sort the rows of a CSR matrix in place and sum repeated entries, with one warning."""
+def merge_repeated(matrix, source: str | PathLike) -> Corpus:
+    """Sort the rows of a CSR matrix and sum repeated entries, both in place."""
     matrix.sum_duplicates()
     if matrix.nnz and matrix.data.max() > MAX_VALUE:
         raise CorpusFormatError(f"{source}: the counts of a repeated entry sum to over 2**31 - 1")
-    warnings.warn(
-        f"{source}: entries were not sorted by document and word: sorted, "
-        f"{n_entries - matrix.nnz} repeated ones summed",
-        CorpusWarning,
-        stacklevel=2,
-    )
     return Corpus.from_csr(matrix)
+
+
+def warn(source: str | PathLike, message: str) -> None:
+    """Issue a `CorpusWarning` at the line, outside of dpsvi, that brought the data in."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("dpsvi."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(f"{source}: {message}", CorpusWarning, stacklevel=level - 1)
 
 
 def warn_empty(corpus: Corpus, source: str | PathLike) -> None:
     """Say how many rows hold nothing; they are kept, so that row numbers stay as they were."""
     empty = int(np.count_nonzero(corpus.offsets[1:] == corpus.offsets[:-1]))
     if empty:
-        warnings.warn(
-            f"{source}: {empty} of {corpus.n_items} documents are empty (kept)",
-            CorpusWarning,
-            stacklevel=3,
-        )
+        warn(source, f"{empty} of {corpus.n_items} documents are empty (kept)")

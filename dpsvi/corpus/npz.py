@@ -20,7 +20,10 @@ from dpsvi.corpus.readers import ReadOptions, check_columns, check_not_empty
 from dpsvi.corpus.stream import expansion_limit
 from dpsvi.errors import CorpusFormatError
 
-_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_READ_HEADER = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 def read_npz(path: str | PathLike, options: ReadOptions) -> Corpus:
@@ -61,9 +64,9 @@ def _member(archive, name, kinds, limit):
     info = archive.getinfo(f"{name}.npy")
     with archive.open(info) as file:
         version = np.lib.format.read_magic(file)
-        if version not in _HEADERS:
+        if version not in _READ_HEADER:
             raise ValueError(f"{name}: unknown npy version {version}")
-        shape, _, dtype = _HEADERS[version](file)
+        shape, _, dtype = _READ_HEADER[version](file)
         size = file.tell() + math.prod(shape) * dtype.itemsize
     if dtype.kind not in kinds:
         raise ValueError(f"{name}: dtype {dtype} is not of kind {kinds!r}")

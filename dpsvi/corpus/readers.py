@@ -101,7 +101,7 @@ def check_columns(place, n_columns: int, path: str | PathLike, options: ReadOpti
     expected = options.n_features
     allowed = _MAX_INT32
     if expected is None:
-        allowed = min(allowed, max(FREE_SIZE, text_limit(path, options.max_bytes) // MIN_ENTRY_BYTES))
+        allowed = _allowed_size(path, options)
     elif n_columns != expected:
         raise CorpusFormatError(
             f"{place}: {n_columns} words, but the vocabulary (or n_features) says {expected}"
@@ -119,13 +119,24 @@ def check_not_empty(n_entries: int, path: str | PathLike) -> None:
         raise CorpusFormatError(f"{path}: empty corpus, no document holds a word")
 
 
+def _capacity(path, options):
+    """Most entries that the file can hold; the last line may lack its end."""
+    return (text_limit(path, options.max_bytes) + 1) // MIN_ENTRY_BYTES
+
+
+def _allowed_size(path, options):
+    return min(max(FREE_SIZE, _capacity(path, options)), _MAX_INT32)
+
+
 def _header(lines, text, names, options):
     """Read the sizes on one line and check each before anything is allocated for it."""
     fields = text.split()
     if len(fields) != len(names) or not all(field.isdigit() for field in fields):
         raise _error(lines, f"expected the header {' '.join(names)}, got {_shown(text)}")
-    capacity = text_limit(lines.path, options.max_bytes) // MIN_ENTRY_BYTES + 1
-    allowed = {"D": min(max(FREE_SIZE, capacity), _MAX_INT32), "NNZ": capacity}
+    allowed = {
+        "D": _allowed_size(lines.path, options),
+        "NNZ": _capacity(lines.path, options),
+    }
     sizes = dict(zip(names, (int(field[:20]) for field in fields), strict=True))
     for name, size in sizes.items():
         if name == "W":

@@ -12,9 +12,10 @@ import numba
 import numpy as np
 from numba import types
 
-from dpsvi.jit import FLAGS, abi, fetch_add, prefetch
+from dpsvi.jit import FLAGS, abi, fetch_add, kernel, prefetch
 
 RUNNING, STOP, DIVERGED = 0, 1, 2
+_BLOCK = 8
 
 
 def _run_steps(
@@ -23,7 +24,6 @@ def _run_steps(
 ):
     rows, totals = shared.rows, shared.totals
     n_columns = rows.shape[1]
-    one = work.stats.dtype.type(1)
     done = 0
     while stop[0] == 0:
         t = fetch_add(counter, 1)
@@ -42,20 +42,9 @@ def _run_steps(
 
         n = local(shared, scales[t], hyper, items, batch, work)
 
-        # RACE: `rows[row, k] +=` without a lock, the over-writes of eq. (2).  Two threads that add
-        # to one entry at the same instant lose one of the two additions, nothing else.
-        gain = one * work.stats.dtype.type(gains[t])
-        check = 0.0
-        for i in range(n):
-            if i + 8 < n:
-                prefetch(rows, np.int64(work.touched[i + 8]))
-            row = rows[work.touched[i]]
-            stats = work.stats[i]
-            for k in range(n_columns):
-                stats[k] *= gain
-                row[k] += stats[k]
         own = totals[thread]
-        add_column_sums(work.stats, n, own)
+        add_rows(rows, work.touched[:n], work.stats, gains[t], own)
+        check = 0.0
         for k in range(n_columns):
             check += own[k]
         if not np.isfinite(check):
@@ -64,18 +53,33 @@ def _run_steps(
     return done
 
 
-@numba.njit(**FLAGS, forceinline=True)
-def add_column_sums(stats, n, own):
-    """``own += stats[:n].sum(0)`` in float64; eight rows at a time keep the loop in registers."""
-    n_columns = own.shape[0]
-    for i in range(0, n - n % 8, 8):
+@kernel
+def add_rows(rows, touched, stats, gain, total):
+    """``rows[touched] += gain * stats``, ``total += gain * stats.sum(0)``, ``stats = 0``.
+
+    In one pass, while a row of statistics is in the cache.  `total` is kept in float64; the sum
+    of eight rows goes into it at a time.
+    """
+    n, n_columns = touched.shape[0], total.shape[0]
+    gain = stats.dtype.type(gain)
+    zero = stats.dtype.type(0)
+    block = np.empty(n_columns, stats.dtype)
+    for first in range(0, n, _BLOCK):
+        last = min(first + _BLOCK, n)
+        block[:] = zero
+        for i in range(first, last):
+            if i + _BLOCK < n:
+                prefetch(rows, np.int64(touched[i + _BLOCK]))
+            row, stat = rows[touched[i]], stats[i]
+            # RACE: `row[k] +=` without a lock, the over-writes of eq. (2).  Two threads that add
+            # to one entry at the same instant lose one of the two additions, nothing else.
+            for k in range(n_columns):
+                x = gain * stat[k]
+                row[k] += x
+                block[k] += x
+                stat[k] = zero
         for k in range(n_columns):
-            low = (stats[i, k] + stats[i + 1, k]) + (stats[i + 2, k] + stats[i + 3, k])
-            high = (stats[i + 4, k] + stats[i + 5, k]) + (stats[i + 6, k] + stats[i + 7, k])
-            own[k] += np.float64(low + high)
-    for i in range(n - n % 8, n):
-        for k in range(n_columns):
-            own[k] += np.float64(stats[i, k])
+            total[k] += np.float64(block[k])
 
 
 @cache

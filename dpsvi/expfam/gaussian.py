@@ -64,15 +64,15 @@ def log_densities(x, standard, origins, y, log_p):
 
 
 @inline_kernel
-def add_stats(x, weight, origins, y, stats):
+def add_stats(x, weight, origins, y, stats, first):
     """Add a block's sums of ``r | r | r x | r x x^T | r``, r = `weight`, x from the origins.
 
-    Of ``r x x^T`` only the lower triangle is added, see :func:`mirror`.  Arrays as in
-    :func:`log_densities`; `weight` is (K, BLOCK).
+    Component k is in row ``(first + k) % K`` of `stats`.  Of ``r x x^T`` only the lower triangle is
+    added, see :func:`mirror`.  Arrays as in :func:`log_densities`; `weight` is (K, BLOCK).
     """
     n_components, n = origins.shape
     for k in range(n_components):
-        r, row = weight[k], stats[k]
+        r, row = weight[k], stats[(first + k) % n_components]
         mass = 0.0
         for i in range(BLOCK):
             mass += r[i]

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from dpsvi.expfam.digamma import digamma
-from dpsvi.jit import kernel
+from dpsvi.jit import inline_kernel, kernel
 
 
 @kernel
@@ -28,43 +28,54 @@ def to_standard(row, floor):
     ----------
     row : float64 array, (D * D + D + 2,)
     floor : float64 array, (D,), > 0
-        Least pivots of W^-1: those of the prior.  Data only add to W^-1, in the order of positive
-        definite matrices, and the pivots of a sum are no smaller than those of a term.
+        Pivots (squared diagonal of the Cholesky factor) of the prior's W^-1.  Data only add
+        positive semi-definite matrices to it, and the pivots of a sum are no smaller than those of
+        a term: smaller ones are damage.
 
     Notes
     -----
-    Lost writes of lock-free threads can leave Psi neither symmetric nor above h h^T / kappa.  The
-    mean of both triangles is used, and a pivot d_j that is too small is raised to at least
-    ``max_i c_ij^2 / a_ii``, as in the modified Cholesky factorisation of Gill, Murray and Wright
-    (1981, 4.4.2.2): entries of the factor stay below sqrt(a_ii).  Nothing is changed if the matrix
-    is positive definite, since then ``c_ij^2 < d_j c_ii <= d_j a_ii``.
+    Writes that lock-free threads lose can leave Psi asymmetric or below ``h h^T / kappa``.  The
+    mean of both triangles is used, and a damaged W^-1 has its off-diagonal entries shrunk until
+    the pivots are right.  That repairs eigenvalues without making any of them tiny: a floor alone
+    would turn noise into directions of enormous precision, where components starve.
     """
     n = floor.shape[0]
-    kappa, nu, mean = row[0], row[-1], row[1 : n + 1]
-    a = row[n + 1 : -1].reshape((n, n))
+    kappa, mean, a = row[0], row[1 : n + 1], row[n + 1 : -1].reshape((n, n))
     for i in range(n):
         mean[i] /= kappa
+    diagonal = np.empty(n)
     for i in range(n):
+        diagonal[i] = max(a[i, i] - kappa * mean[i] * mean[i], floor[i])
         for j in range(i):
-            a[i, j] = 0.5 * (a[i, j] + a[j, i]) - kappa * mean[i] * mean[j]
-            a[j, i] = 0.0
-        a[i, i] = max(a[i, i] - kappa * mean[i] * mean[i], floor[i])
-    for j in range(n):
-        # Column j minus what the columns before it explain; c_ij until divided by the pivot.
-        pivot = a[j, j]
-        for k in range(j):
-            pivot -= a[j, k] * a[j, k]
-        pivot = max(pivot, floor[j])
-        for i in range(j + 1, n):
-            for k in range(j):
-                a[i, j] -= a[i, k] * a[j, k]
-            pivot = max(pivot, a[i, j] * a[i, j] / a[i, i])
-        a[j, j] = math.sqrt(pivot)
-        for i in range(j + 1, n):
-            a[i, j] /= a[j, j]
+            a[j, i] = 0.5 * (a[i, j] + a[j, i]) - kappa * mean[i] * mean[j]
+    share = 1.0
+    while not _factor(a, diagonal, share, floor):
+        share -= 0.25
+    unit = 1.0 / math.sqrt(row[-1])
     for i in range(n):
-        for j in range(i + 1):
-            a[i, j] /= math.sqrt(nu)
+        for j in range(n):
+            a[i, j] = a[i, j] * unit if j <= i else 0.0
+
+
+@inline_kernel
+def _factor(a, diagonal, share, floor):
+    """Cholesky factor of a matrix in the lower triangle of `a`; False when a pivot is too small.
+
+    The matrix has the given diagonal and `share` times the upper triangle of `a`.
+    """
+    for i in range(a.shape[0]):
+        pivot = diagonal[i]
+        for j in range(i):
+            value = share * a[j, i]
+            for k in range(j):
+                value -= a[i, k] * a[j, k]
+            a[i, j] = value / a[j, j]
+            pivot -= a[i, j] * a[i, j]
+        # Half: the pivots of a component without data equal the floor but for rounding.
+        if not pivot > 0.5 * floor[i]:
+            return False
+        a[i, i] = math.sqrt(pivot)
+    return True
 
 
 @kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsvi.jit import inline_kernel, kernel
+from dpsvi.jit import inline_kernel, kernel, prefetch
 from dpsvi.kernels.special import exp_digamma
 
 # Positions in hyper, after the alphas.
@@ -23,6 +23,13 @@ def list_words(items, batch, work):
                 work.touched[n] = w
                 n += 1
     return n
+
+
+@inline_kernel
+def prefetch_words(items, d, rows):
+    """Ask for the rows of document d's words while the document before it is being worked on."""
+    for j in range(items.offsets[d], min(items.offsets[d + 1], items.offsets[d] + 512)):
+        prefetch(rows, np.int64(items.index[j]))
 
 
 @inline_kernel

@@ -41,7 +41,7 @@ FLOAT = np.dtype(np.float64)
 _SAMPLE = 10_000  # points that the first responsibilities are found on
 
 
-# -- the local step ---------------------------------------------------------------------------------
+# -- the local step -------------------------------------------------------------------------------
 
 
 @inline_kernel
@@ -104,14 +104,17 @@ def local(shared, scale, hyper, items, batch, work):
     x, y, bound, resp = block[:n], block[n : 2 * n + 1], block[2 * n + 1], block[2 * n + 2 :]
 
     expect(shared.rows, scale, hyper, work.expected)
+    # The engine adds the rows in this order: threads that start at different components seldom
+    # write to the same one at the same time.
+    start = np.int64(batch[0]) % n_rows
     for k in range(n_rows):
-        work.touched[k] = k
+        work.touched[(start + k) % n_rows] = k
         work.stats[k, :] = 0.0
     for first in range(0, batch.shape[0], BLOCK):
         size = load_block(items, batch, first, x)
         log_densities(x, work.expected, origins, y, resp)
         _normalise(resp, size, bound, y[0])
-        add_stats(x, resp, origins, y, work.stats)
+        add_stats(x, resp, origins, y, work.stats, start)
     mirror(work.stats, n)
     return n_rows
 
@@ -141,7 +144,7 @@ def infer(items, batch, expected, origins, resp, bound):
                     resp[first + i, k] = r[k, i]
 
 
-# -- the model --------------------------------------------------------------------------------------
+# -- the model -------------------------------------------------------------------------------------
 
 
 class Prior(NamedTuple):
@@ -299,7 +302,7 @@ def point_items(X) -> Items:
     return as_items(offsets, np.empty(0, np.int32), np.ravel(X), FLOAT)
 
 
-# -- the estimator ----------------------------------------------------------------------------------
+# -- the estimator ---------------------------------------------------------------------------------
 
 
 class DPSVIGaussianMixture(DensityMixin, SVIEstimator):

@@ -189,7 +189,7 @@ def _title(result, chosen):
     return (
         f"{_bare(result['settings']['corpus'])}: {train['documents']:,} documents, "
         f"{train['tokens']:,.0f} tokens, {result['corpus']['words']:,} words; "
-        f"K = {chosen.topics}, {chosen.threads} threads, median of {chosen.repeats}"
+        f"K = {chosen.topics}, {chosen.threads} threads, median of {chosen.repeats} runs"
     )
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-FIRST = 0.1  # seconds
+FIRST = 0.05  # seconds
 RATIO = 2**0.5  # between the times of two copies: even steps on a logarithmic axis
 
 
@@ -40,7 +40,7 @@ class Recorder:
     stages : dict of str to float
         Seconds of each stage before the training.
     snapshots : list of Snapshot
-        At 0.1 s, 0.14 s, 0.2 s ... as soon after as a step ended, and when time was up.
+        At 0.05 s, 0.07 s, 0.1 s ... as soon after as a step ended, and when time was up.
     """
 
     def __init__(self, limit: float, now: Callable[[], float] = time.perf_counter):

@@ -26,6 +26,8 @@ def summarise(records: Sequence[dict], threads: int) -> dict:
         ``competitors``: each with its last ``perplexity`` and ``tokens_per_second``.
         ``against``: each dpsvi competitor against each peer: ratio of tokens per second; the
         peer's last perplexity (``target``), the seconds each took to get there, their ratio.
+        ``at_most`` says that some run of ours was there at its first point: its seconds are then
+        an upper bound and the ratio a lower one.
         ``threads``: each dpsvi competitor with `threads` threads against the same with 1, the
         target being the last perplexity with 1.
         Numbers that vary are ``{"median", "low", "high"}`` over the repeats, and a ratio goes from
@@ -96,6 +98,7 @@ def _compare(ours, other):
         "tokens_per_second_ratio": _ratio(_speeds(ours), _speeds(other)),
         "target": target,
         "seconds": spread(our_seconds),
+        "at_most": any(record["points"][0]["perplexity"] <= target for record in ours),
         "other_seconds": spread(other_seconds),
         "time_ratio": _time_ratio(other_seconds, our_seconds),
     }
@@ -129,29 +132,31 @@ def _speeds(group):
 
 def as_text(summary: dict) -> str:
     """Lay the summary out as three tables for a terminal."""
-    lines = ["competitor            threads  perplexity (range)       million tokens/s (range)"]
+    lines = ["competitor            threads  perplexity (range)      million tokens/s (range)"]
     for row in summary["competitors"]:
         lines.append(
-            f"{row['competitor']:<22}{row['threads']:>7}  {_range(row['perplexity'], '.0f'):<24} "
+            f"{row['competitor']:<22}{row['threads']:>7}  {_range(row['perplexity'], '.0f'):<24}"
             f"{_range(row['tokens_per_second'], '.2f', 1e-6)}"
         )
-    header = "tokens/s ratio     target  seconds: ours / other   times sooner (range)"
-    for title, key, other in (
-        ("against", "against", "peer"),
-        ("threads against 1", "threads", "threads"),
-    ):
-        if not summary[key]:
-            continue
-        lines += ["", f"{'dpsvi, ' + title:<44}{header}"]
-        for row in summary[key]:
-            name = f"{row['competitor']}, {row[other]}"
-            times = f"{_number(row['seconds']['median'], '.2f')} / "
-            times += _number(row["other_seconds"]["median"], ".2f")
-            lines.append(
-                f"{name:<44}{_range(row['tokens_per_second_ratio'], '.1f'):<18}"
-                f"{row['target']:>7.0f}  {times:<24}{_range(row['time_ratio'], '.1f')}"
-            )
+    for title, key in (("dpsvi against a peer", "against"), ("threads against 1", "threads")):
+        if summary[key]:
+            head = "tokens/s ratio     target  seconds: ours / other   times sooner (range)"
+            lines += ["", f"{title:<40}{head}", *(_row(row) for row in summary[key])]
     return "\n".join(lines)
+
+
+def _row(row):
+    other = row.get("peer") or f"{row['threads']} threads"
+    name = f"{row['competitor']}, {other}"
+    ours, theirs = (_number(row[key]["median"], ".2f") for key in ("seconds", "other_seconds"))
+    below, above = ("<= ", ">= ") if row["at_most"] else ("", "")
+    times, ratio = f"{below}{ours} / {theirs}", f"{above}{_range(row['time_ratio'], '.1f')}"
+    if row["seconds"]["median"] is None:
+        times, ratio = f"never / {theirs}", "-"
+    return (
+        f"{name:<40}{_range(row['tokens_per_second_ratio'], '.1f'):<18}{row['target']:>7.0f}  "
+        f"{times:<24}{ratio}"
+    )
 
 
 def _number(value, form, scale=1.0):
@@ -159,5 +164,5 @@ def _number(value, form, scale=1.0):
 
 
 def _range(found, form, scale=1.0):
-    median_, low, high = (_number(found[key], form, scale) for key in ("median", "low", "high"))
-    return f"{median_} ({low}-{high})"
+    middle, low, high = (_number(found[key], form, scale) for key in ("median", "low", "high"))
+    return f"{middle} ({low} to {high})"

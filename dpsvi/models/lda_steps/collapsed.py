@@ -21,6 +21,7 @@ from dpsvi.kernels.fold import (
     count_proportions,
     fold,
     list_words,
+    prefetch_words,
     start_even,
     topic_sizes,
 )
@@ -46,13 +47,14 @@ def local(shared, scale, hyper, items, batch, work):
     n_topics = topic_sizes(hyper, scale, n_rows, work.totals, topic)
     for k in range(n_columns):
         topic[k] = real(1) / topic[k] if hyper[k] > 0 else zero
-    for i in range(n):
-        work.stats[i, :] = zero
 
-    for d in batch:
+    for b in range(batch.shape[0]):
+        d = batch[b]
         start, stop = items.offsets[d], items.offsets[d + 1]
         if start == stop:
             continue
+        if b + 1 < batch.shape[0]:
+            prefetch_words(items, batch[b + 1], rows)
         words, counts = items.index[start:stop], items.value[start:stop]
         ids, ratio = work.ids[: stop - start], ratios[: stop - start]
         length = zero

@@ -52,10 +52,9 @@ def local(shared, scale, hyper, items, batch, work):
     for i in range(n):
         if i + 8 < n:
             prefetch(rows, np.int64(work.touched[i + 8]))
-        row, basis, stats = rows[work.touched[i]], work.expected[i], work.stats[i]
+        row, basis = rows[work.touched[i]], work.expected[i]
         for k in range(n_columns):
-            basis[k] = real(exp_digamma(eta + c * row[k])) * topic[k]
-            stats[k] = zero
+            basis[k] = exp_digamma(eta + c * row[k]) * topic[k]
 
     for d in batch:
         start, stop = items.offsets[d], items.offsets[d + 1]

@@ -41,8 +41,6 @@ def local(shared, scale, hyper, items, batch, work):
     topic_sizes(hyper, scale, n_rows, work.totals, size)
     for k in range(n_columns):
         size[k] = max(size[k], real(1))  # padding; a real topic holds n_rows * eta at least
-    for i in range(n):
-        work.stats[i, :] = zero
     for d in batch:
         start, stop = items.offsets[d], items.offsets[d + 1]
         known = zero

@@ -1,0 +1,37 @@
+# make demo   fit topics to an embedded news corpus, or to CORPUS=path/docword.x.txt.gz
+# make test   lint and all tests
+# Both set up everything they need in .venv first.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+THREADS ?= $(shell nproc 2>/dev/null || echo 1)
+OUT ?= demo-run
+
+.PHONY: demo test lint clean
+
+# The Lee corpus is 300 articles: few topics, many passes, kept responsibilities.
+demo: $(VENV)/ready
+ifdef CORPUS
+	$(BIN)/dpsvi fit lda --corpus "$(CORPUS)" --topics 50 --threads $(THREADS) \
+	    --passes 5 --evaluate-every 0.25 --out "$(OUT)" --overwrite
+else
+	$(BIN)/dpsvi fit lda --corpus dataset:lee --topics 10 --threads $(THREADS) --batch-size 16 \
+	    --keep-responsibilities --passes 200 --held-out 50 --out "$(OUT)" --overwrite
+endif
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/ready
+	$(BIN)/ruff check .
+
+$(VENV)/ready: setup.cfg pyproject.toml
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("dpsvi needs Python 3.11 or newer, this is " + sys.version)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable '.[test]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) demo-run build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,55 @@
+"""Fixtures, and a numba cache that a change of any source file makes anew."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from platformdirs import user_cache_path
+
+ROOT = Path(__file__).parent.parent
+
+
+def _compiled_kernels() -> Path:
+    """Folder named by all sources: numba looks at a kernel's own file, not at those it calls."""
+    sources = hashlib.sha256()
+    for path in sorted((ROOT / "dpsvi").rglob("*.py")):
+        sources.update(path.read_bytes())
+    base = os.environ.get("NUMBA_CACHE_DIR") or user_cache_path("dpsvi-tests", appauthor=False)
+    return Path(base) / sources.hexdigest()[:16]
+
+
+# Before numba is imported, and inherited by every subprocess.
+os.environ["NUMBA_CACHE_DIR"] = str(_compiled_kernels())
+
+from reference import TopicCorpus  # noqa: E402
+
+from dpsvi.corpus import Corpus  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def known():
+    """A corpus whose topics are known: 5 topics of Zipf-distributed words, 400 documents."""
+    return TopicCorpus(n_topics=5, n_words=150, n_documents=400, n_tokens=80, alpha=0.1, seed=0)
+
+
+@pytest.fixture(scope="session")
+def corpus(known) -> Corpus:
+    """The documents of `known`."""
+    return known.corpus()
+
+
+@pytest.fixture(scope="session")
+def corpora_folder() -> Path:
+    """The corpora that are too large to be kept with the code."""
+    folder = ROOT.parent / "shared" / "corpora"
+    if not folder.is_dir():
+        pytest.skip("needs ../shared/corpora")
+    return folder
+
+
+@pytest.fixture
+def rng():
+    """Seeded anew for each test."""
+    return np.random.default_rng(0)

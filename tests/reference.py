@@ -1,0 +1,211 @@
+"""The equations again, slowly: float64, one document and one token type at a time.
+
+Written from the paper (equation numbers in brackets) and the sources it cites, and in the paper's
+layout: lam has shape (topics, words).  Nothing here comes from the package under test, except the
+container that corpora are handed over in.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import gammaln, psi
+
+
+def expected_log(a):
+    """E log of a Dirichlet variable, along the last axis."""
+    a = np.asarray(a, np.float64)
+    return psi(a) - psi(a.sum(axis=-1, keepdims=True))
+
+
+def normalised(weights):
+    """Rows that sum to 1."""
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+# --- local steps -------------------------------------------------------------------------------
+
+
+def mean_field_phi(gamma, lam, ids):
+    """phi of every word type of a document, (n, K): exp(E log theta + E log beta), (44)."""
+    log_phi = expected_log(gamma)[None, :] + expected_log(lam)[:, ids].T
+    return normalised(np.exp(log_phi - log_phi.max(axis=1, keepdims=True)))
+
+
+def collapsed_phi(gamma, lam, ids):
+    """The zeroth-order form (Asuncion et al. 2009): means instead of exp(E log)."""
+    return normalised(gamma[None, :] * normalised(lam)[:, ids].T)
+
+
+PHI = {"mean_field": mean_field_phi, "collapsed": collapsed_phi}
+
+
+def local_step(kind, ids, counts, lam, alpha, n_sweeps=10, tol=0.0, gamma=None):
+    """gamma and the expected counts c phi, (n, K), of one document; from an even start."""
+    n_topics = len(lam)
+    alpha = np.broadcast_to(alpha, n_topics).astype(np.float64)
+    if gamma is None:
+        gamma = alpha + counts.sum() / n_topics
+    assigned = np.zeros((len(ids), n_topics))
+    for _ in range(n_sweeps):
+        assigned = counts[:, None] * PHI[kind](gamma, lam, ids)
+        last, gamma = gamma, alpha + assigned.sum(axis=0)
+        if np.mean(np.abs(gamma - last)) < tol:
+            break
+    return gamma, assigned
+
+
+def statistics(kind, documents, lam, alpha, **options):
+    """sum_d c_dw phi_dwk as (K, V), and gamma of every document."""
+    stats, gammas = np.zeros_like(lam, dtype=np.float64), []
+    for ids, counts in documents:
+        gamma, assigned = local_step(kind, ids, counts, lam, alpha, **options)
+        np.add.at(stats.T, ids, assigned)
+        gammas.append(gamma)
+    return stats, np.array(gammas)
+
+
+@dataclass
+class Kept:
+    """CVB0 with every responsibility kept and a token's own count left out (Asuncion 2009, 20).
+
+    The counts of a batch of documents are brought into lam together, after the batch.
+    """
+
+    documents: list
+    lam: np.ndarray  # (K, V)
+    alpha: float
+    eta: float  # what a word has in a topic without any token
+    first_sweeps: int
+    phi: dict = field(default_factory=dict)
+
+    def visit(self, batch):
+        """Sweep over the documents of one batch."""
+        change = np.zeros_like(self.lam)
+        for d in batch:
+            ids, counts = self.documents[d]
+            first = d not in self.phi
+            kept = self.phi.setdefault(d, np.zeros((len(ids), len(self.lam))))
+            before = counts[:, None] * kept
+            gamma = self.alpha + before.sum(axis=0)
+            for _ in range(self.first_sweeps if first else 1):
+                for i, (w, count) in enumerate(zip(ids, counts, strict=True)):
+                    own = kept[i].copy()
+                    others = np.maximum(self.lam[:, w] - own, self.eta)
+                    others = others / (self.lam.sum(axis=1) - own)
+                    kept[i] = normalised(np.maximum(gamma - own, 0) * others)
+                    gamma = gamma + count * (kept[i] - own)
+            np.add.at(change.T, ids, counts[:, None] * kept - before)
+        self.lam = self.lam + change
+
+
+# --- global step and bound ---------------------------------------------------------------------
+
+
+def natural_step(lam, prior, stats, rate, scale):
+    """lam <- (1 - rho) lam + rho (prior + N/S stats), (52)."""
+    return (1 - rate) * lam + rate * (prior + scale * stats)
+
+
+def svi(kind, documents, lam, alpha, eta, batches, rates, n_items=None, **options):
+    """Dense serial SVI: one natural step for each batch of document numbers."""
+    n_items = len(documents) if n_items is None else n_items
+    for batch, rate in zip(batches, rates, strict=True):
+        stats, _ = statistics(kind, [documents[d] for d in batch], lam, alpha, **options)
+        lam = natural_step(lam, eta, stats, rate, n_items / len(batch))
+    return lam
+
+
+def document_bound(ids, counts, gamma, lam, alpha):
+    """Terms of one document in the bound (43), at the best phi for this gamma."""
+    alpha = np.broadcast_to(alpha, len(lam))
+    log_theta = expected_log(gamma)
+    words = counts @ np.log(np.exp(expected_log(lam)[:, ids].T + log_theta).sum(axis=1))
+    prior = gammaln(alpha.sum()) - gammaln(alpha).sum() + (alpha - 1) @ log_theta
+    entropy = gammaln(gamma).sum() - gammaln(gamma.sum()) - (gamma - 1) @ log_theta
+    return words + prior + entropy
+
+
+def elbo(documents, gammas, lam, alpha, eta):
+    """The whole bound (43): documents, and minus the divergence of the topics from their prior."""
+    total = sum(
+        document_bound(ids, counts, gamma, lam, alpha)
+        for (ids, counts), gamma in zip(documents, gammas, strict=True)
+    )
+    n_words = lam.shape[1]
+    for row in lam:
+        log_beta = expected_log(row)
+        total += gammaln(n_words * eta) - n_words * gammaln(eta) + (eta - 1) * log_beta.sum()
+        total -= gammaln(row.sum()) - gammaln(row).sum() + (row - 1) @ log_beta
+    return total
+
+
+def log_evidence(ids, counts, topics, alpha, gamma, n_samples, rng):
+    """log p(document | topics) by importance sampling from Dir(gamma), and its standard error."""
+    theta = rng.dirichlet(gamma, n_samples)
+    alpha = np.broadcast_to(alpha, len(topics))
+    log_w = counts @ np.log(theta @ topics[:, ids]).T
+    log_w += gammaln(alpha.sum()) - gammaln(alpha).sum() - gammaln(gamma.sum()) + gammaln(gamma).sum()
+    log_w += np.log(theta) @ (alpha - gamma)
+    top = log_w.max()
+    weights = np.exp(log_w - top)
+    return top + np.log(weights.mean()), weights.std() / weights.mean() / np.sqrt(n_samples)
+
+
+def completion(first, second, topics, alpha):
+    """Log-likelihood and number of the tokens in `second`, theta inferred by EM from `first`."""
+    log_likelihood, n_tokens = [], []
+    logs = np.log(topics)
+    for (ids, seen), (_, hidden) in zip(first, second, strict=True):
+        alphas = np.broadcast_to(alpha, len(topics)).astype(np.float64)
+        gamma = alphas + seen.sum() / len(topics)
+        for _ in range(100 if seen.sum() else 0):
+            log_phi = psi(gamma)[None, :] + logs[:, ids].T
+            phi = normalised(np.exp(log_phi - log_phi.max(axis=1, keepdims=True)))
+            last, gamma = gamma, alphas + seen @ phi
+            if np.mean(np.abs(gamma - last)) < 1e-3:
+                break
+        log_likelihood.append(hidden @ np.log(normalised(gamma) @ topics[:, ids]))
+        n_tokens.append(hidden.sum())
+    return np.array(log_likelihood), np.array(n_tokens)
+
+
+# --- synthetic documents -----------------------------------------------------------------------
+
+
+def documents_of(corpus):
+    """Rows of a corpus as a list of (ids, counts)."""
+    edges = zip(corpus.offsets[:-1], corpus.offsets[1:], strict=True)
+    return [(corpus.index[a:b], corpus.value[a:b].astype(np.float64)) for a, b in edges]
+
+
+@dataclass
+class TopicCorpus:
+    """Documents drawn from LDA; the words of each topic follow Zipf's law in an order of its own."""
+
+    n_topics: int
+    n_words: int
+    n_documents: int
+    n_tokens: int  # mean tokens of a document
+    alpha: float
+    seed: int
+
+    def __post_init__(self):
+        rng = np.random.default_rng(self.seed)
+        zipf = 1.0 / np.arange(1, self.n_words + 1)
+        self.topics = normalised(np.array([rng.permutation(zipf) for _ in range(self.n_topics)]))
+        self.theta = rng.dirichlet(np.full(self.n_topics, self.alpha), self.n_documents)
+        lengths = rng.poisson(self.n_tokens, self.n_documents)
+        self.counts = rng.multinomial(lengths, self.theta @ self.topics)
+
+    def corpus(self, vocabulary=None):
+        """The counts in the container of the package."""
+        from dpsvi.corpus import Corpus
+
+        rows, columns = np.nonzero(self.counts)
+        return Corpus(
+            np.searchsorted(rows, np.arange(self.n_documents + 1)).astype(np.int64),
+            columns.astype(np.int32),
+            self.counts[rows, columns].astype(np.float32),
+            self.n_words,
+            vocabulary,
+        )

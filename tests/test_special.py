@@ -1,0 +1,69 @@
+"""exp and exp(digamma) in float32: the error bounds that their docstrings state."""
+
+import numba
+import numpy as np
+import pytest
+from scipy.special import psi
+
+from dpsvi.kernels.special import SMALLEST, exp_digamma, exp_digamma_rows, exp_negative
+
+
+@numba.njit
+def _exp_negative(x, out):
+    for i in range(len(x)):
+        out[i] = exp_negative(x[i])
+
+
+def relative_error(value, exact):
+    return np.max(np.abs(value.astype(np.float64) / exact - 1))
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        -np.logspace(-30, np.log10(86.99), 200_001),
+        np.linspace(-86.99, 0, 1_000_001),
+        np.log(2) * (-np.arange(0, 125) - 0.5)[:, None] + np.linspace(-1e-4, 1e-4, 101),
+    ],
+    ids=["logarithmic", "even", "where n changes"],
+)
+def test_exp_negative(x):
+    x = x.ravel().astype(np.float32)
+    out = np.empty_like(x)
+    _exp_negative(x, out)
+    assert relative_error(out, np.exp(x.astype(np.float64))) < 2e-7
+
+
+def test_exp_negative_of_zero():
+    out = np.empty(1, np.float32)
+    _exp_negative(np.zeros(1, np.float32), out)
+    assert out[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bound"),
+    [(1.0, 1e12, 5e-7), (0.1, 1.0, 3e-6), (SMALLEST, 0.1, 2e-5)],
+)
+def test_exp_digamma(low, high, bound):
+    x = np.geomspace(low, high, 1_000_002)[1:].astype(np.float32)[:, None]
+    value = x.copy()
+    exp_digamma_rows(value)
+    assert relative_error(value, np.exp(psi(x.astype(np.float64)))) < bound
+
+
+def test_small_arguments_count_as_the_smallest():
+    x = np.array([[0.0, 1e-45, 1e-3, SMALLEST]], np.float32)
+    exp_digamma_rows(x)
+    assert np.all(x == x[0, -1])
+    assert x[0, 0] == pytest.approx(np.exp(psi(SMALLEST)), rel=2e-5)
+
+
+def test_nan_is_not_hidden():
+    x = np.array([[np.nan, 1.0]], np.float32)
+    exp_digamma_rows(x)
+    assert np.isnan(x[0, 0]) and np.isfinite(x[0, 1])
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+def test_scalars_of_other_types(kind):
+    assert float(exp_digamma(kind(3))) == pytest.approx(np.exp(psi(3.0)), rel=5e-7)

@@ -54,7 +54,7 @@ def make_works(model: Model, items: Items, batch_size: int, n_threads: int) -> t
             touched=np.empty(n_slots, np.int32),
             expected=_zeros(n_slots, n_columns, real),
             stats=_zeros(n_slots, n_columns, real),
-            scratch=np.zeros(model.scratch(longest), real),
+            scratch=_zeros(1, model.scratch(longest), real)[0],
             ids=np.empty(longest, np.int32),
             tally=np.zeros(n_columns + 2),
         )

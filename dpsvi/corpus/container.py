@@ -184,6 +184,4 @@ def _check_columns(offsets, index, n_features):
     if index.size and not 0 <= index.min() <= index.max() < n_features:
         entry = int(np.argmax((index < 0) | (index >= n_features)))
         row = int(np.searchsorted(offsets, entry, side="right")) - 1
-        raise CorpusFormatError(
-            f"row {row}: column {index[entry]} is outside 0..{n_features - 1}"
-        )
+        raise CorpusFormatError(f"row {row}: column {index[entry]} is outside 0..{n_features - 1}")

@@ -47,7 +47,7 @@ class Entries:
         canonical: bool,
         source: str | PathLike,
     ) -> Corpus:
-        """Return the first ``n`` entries as a corpus; the arrays are given away.
+        """Return the first ``n`` entries as a corpus; no more can be added.
 
         Parameters
         ----------
@@ -60,7 +60,7 @@ class Entries:
             Named in the warning that entries were moved or merged.
         """
         rows, columns, values = self.rows[:n], self.columns[:n], self.values[:n]
-        self.__init__()
+        del self.rows  # the largest array that is no part of the result
         if rows_in_order:
             offsets = np.searchsorted(rows, np.arange(shape[0] + 1, dtype=np.int32))
             del rows
@@ -75,7 +75,9 @@ class Entries:
             matrix = coo_array((values, (rows, columns)), shape).tocsr()
         corpus = merge_repeated(matrix, source)
         repeated = n - corpus.nnz
-        warn(source, f"entries out of order: sorted by document and word, {repeated} repeats summed")
+        warn(
+            source, f"entries out of order: sorted by document and word, {repeated} repeats summed"
+        )
         return corpus
 
 
@@ -92,7 +94,7 @@ def warn(source: str | PathLike, message: str) -> None:
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("dpsvi."):
         frame, level = frame.f_back, level + 1
-    warnings.warn(f"{source}: {message}", CorpusWarning, stacklevel=level - 1)
+    warnings.warn(f"{source}: {message}", CorpusWarning, stacklevel=level)
 
 
 def warn_empty(corpus: Corpus, source: str | PathLike) -> None:

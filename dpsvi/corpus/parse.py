@@ -48,8 +48,7 @@ def explain(code: int, limits: np.ndarray) -> str:
     return {
         BAD_LINE: "expected 'document word count' or 'n word:count ...'",
         BAD_ROW: f"document number outside {base}..{limits[N_ROWS] - 1 + base}",
-        BAD_COLUMN: f"word id outside {base}..{limits[N_COLUMNS] - 1 + base} "
-        f"(index_base={base})",
+        BAD_COLUMN: f"word id outside {base}..{limits[N_COLUMNS] - 1 + base} (index_base={base})",
         NEGATIVE: "negative count",
         NOT_FINITE: "count is NaN or infinite",
         FRACTIONAL: "count is not whole (allow_fractional=True takes it)",

@@ -54,28 +54,23 @@ def start_even(hyper, share, gamma):
 
 
 @kernel
-def fold(rows, ids, counts, weight, scale, offset, total, ratio):
+def fold(basis, ids, counts, weight, total, ratio):
     """One sweep over the words of a document, without ever storing phi.
 
-    With topic weights ``f`` (`weight`) and word weights ``b_ik = offset + scale rows[ids[i], k]``::
+    With topic weights ``f`` (`weight`) and the row ``b_i = basis[ids[i]]`` of each word::
 
-        norm_i = sum_k f_k b_ik,   ratio_i = counts_i / norm_i,   total_k = sum_i ratio_i rows_ik
+        norm_i = sum_k f_k b_ik,   ratio_i = counts_i / norm_i,   total_k = sum_i ratio_i b_ik
 
-    so that the expected count of topic k is ``f_k (scale total_k + offset sum_i ratio_i)``.
-    Returns ``sum_i ratio_i``; writes `total` and `ratio`.
+    so that the expected count of topic k is ``f_k total_k``.  Writes `total` and `ratio`.
     Four words a pass: each load of `weight` and of `total` then serves four rows.
     """
     n_columns = weight.shape[0]
-    n = ids.shape[0]
+    n = counts.shape[0]
     zero = weight.dtype.type(0)
-    base = zero
     for k in range(n_columns):
         total[k] = zero
-        base += weight[k]
-    base *= offset
-    all_ratios = zero
     for i in range(0, n - n % 4, 4):
-        r0, r1, r2, r3 = rows[ids[i]], rows[ids[i + 1]], rows[ids[i + 2]], rows[ids[i + 3]]
+        r0, r1, r2, r3 = basis[ids[i]], basis[ids[i + 1]], basis[ids[i + 2]], basis[ids[i + 3]]
         d0 = zero
         d1 = zero
         d2 = zero
@@ -86,28 +81,25 @@ def fold(rows, ids, counts, weight, scale, offset, total, ratio):
             d1 += f * r1[k]
             d2 += f * r2[k]
             d3 += f * r3[k]
-        s0 = counts[i] / (base + scale * d0)
-        s1 = counts[i + 1] / (base + scale * d1)
-        s2 = counts[i + 2] / (base + scale * d2)
-        s3 = counts[i + 3] / (base + scale * d3)
+        s0 = counts[i] / d0
+        s1 = counts[i + 1] / d1
+        s2 = counts[i + 2] / d2
+        s3 = counts[i + 3] / d3
         for k in range(n_columns):
             total[k] += (s0 * r0[k] + s1 * r1[k]) + (s2 * r2[k] + s3 * r3[k])
         ratio[i] = s0
         ratio[i + 1] = s1
         ratio[i + 2] = s2
         ratio[i + 3] = s3
-        all_ratios += (s0 + s1) + (s2 + s3)
     for i in range(n - n % 4, n):
-        r0 = rows[ids[i]]
+        row = basis[ids[i]]
         d0 = zero
         for k in range(n_columns):
-            d0 += weight[k] * r0[k]
-        s0 = counts[i] / (base + scale * d0)
+            d0 += weight[k] * row[k]
+        s0 = counts[i] / d0
         for k in range(n_columns):
-            total[k] += s0 * r0[k]
+            total[k] += s0 * row[k]
         ratio[i] = s0
-        all_ratios += s0
-    return all_ratios
 
 
 @kernel

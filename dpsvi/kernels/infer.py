@@ -33,7 +33,7 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
     """
     n_columns = alpha.shape[0]
     weight, total = np.empty_like(alpha), np.empty_like(alpha)
-    zero, one = np.float32(0), np.float32(1)
+    zero = np.float32(0)
     n_topics = 0
     for k in range(n_columns):
         n_topics += alpha[k] > 0
@@ -41,14 +41,19 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
     for d in range(first, last):
         longest = max(longest, items.offsets[d + 1] - items.offsets[d])
     ratios = np.empty(longest, np.float32)
+    blocks = np.empty((longest, n_columns), np.float32)
+    positions = np.arange(longest)
     for d in range(first, last):
         start, stop = items.offsets[d], items.offsets[d + 1]
-        ids, counts = items.index[start:stop], items.value[start:stop]
-        ratio = ratios[: stop - start]
+        words, counts = items.index[start:stop], items.value[start:stop]
+        ratio, block = ratios[: stop - start], blocks[: stop - start]
         own = gamma[d]
         length = zero
         for i in range(stop - start):
             length += counts[i]
+            row, copy = basis[words[i]], block[i]
+            for k in range(n_columns):
+                copy[k] = row[k]
         for k in range(n_columns):
             own[k] = alpha[k] + length / np.float32(n_topics) if alpha[k] > 0 else zero
         log_norm[d] = 0.0
@@ -57,7 +62,7 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
         for sweep in range(n_sweeps + 1):
             for k in range(n_columns):
                 weight[k] = exp_digamma(own[k]) if digamma else own[k]
-            fold(basis, ids, counts, weight, one, zero, total, ratio)
+            fold(block, positions[: stop - start], counts, weight, total, ratio)
             if sweep == n_sweeps:
                 break
             change = zero

@@ -12,6 +12,8 @@ There is no digamma, and word rows are read in place: nothing is computed for ea
 
 from __future__ import annotations
 
+import numpy as np
+
 from dpsvi.kernels.fold import (
     ETA,
     LEARN_ALPHA,
@@ -41,7 +43,11 @@ def local(shared, scale, hyper, items, batch, work):
     weight = work.scratch[n_columns : 2 * n_columns]
     total = work.scratch[2 * n_columns : 3 * n_columns]
     topic = work.scratch[3 * n_columns : 4 * n_columns]
-    ratios = work.scratch[4 * n_columns :]
+    longest = work.ids.shape[0]
+    # Gathered rows of one document: contiguous, they are read at full speed in every sweep.
+    blocks = work.scratch[4 * n_columns : (4 + longest) * n_columns].reshape((longest, n_columns))
+    ratios = work.scratch[(4 + longest) * n_columns :]
+    positions = np.arange(longest)
 
     n = list_words(items, batch, work)
     n_topics = topic_sizes(hyper, scale, n_rows, work.totals, topic)
@@ -58,9 +64,13 @@ def local(shared, scale, hyper, items, batch, work):
         words, counts = items.index[start:stop], items.value[start:stop]
         ids, ratio = work.ids[: stop - start], ratios[: stop - start]
         length = zero
+        block = blocks[: stop - start]
         for i in range(stop - start):
             ids[i] = work.slot[words[i]]
             length += counts[i]
+            row, copy = rows[words[i]], block[i]
+            for k in range(n_columns):
+                copy[k] = eta + c * row[k]
         if warm and shared.item_memory[d, 0] > 0:
             gamma[:] = shared.item_memory[d]
         else:
@@ -68,10 +78,10 @@ def local(shared, scale, hyper, items, batch, work):
         for _ in range(n_sweeps):
             for k in range(n_columns):
                 weight[k] = gamma[k] * topic[k]
-            all_ratios = fold(rows, words, counts, weight, c, eta, total, ratio)
+            fold(block, positions[: stop - start], counts, weight, total, ratio)
             change = zero
             for k in range(n_columns):
-                new = real(hyper[k]) + weight[k] * (c * total[k] + eta * all_ratios)
+                new = real(hyper[k]) + weight[k] * total[k]
                 change += abs(new - gamma[k])
                 gamma[k] = new
             if change < tol * real(n_topics):

@@ -32,7 +32,7 @@ def local(shared, scale, hyper, items, batch, work):
     rows = shared.rows
     n_rows, n_columns = rows.shape
     real = rows.dtype.type
-    zero, one = real(0), real(1)
+    zero = real(0)
     c, eta = real(scale), real(hyper[n_columns + ETA])
     tol, n_sweeps = real(hyper[n_columns + TOL]), int(hyper[n_columns + SWEEPS])
     warm = shared.item_memory.shape[0] > 0
@@ -73,7 +73,7 @@ def local(shared, scale, hyper, items, batch, work):
         for _ in range(n_sweeps):
             for k in range(n_columns):
                 weight[k] = exp_digamma(gamma[k])
-            fold(work.expected, ids, counts, weight, one, zero, total, ratio)
+            fold(work.expected, ids, counts, weight, total, ratio)
             change = zero
             for k in range(n_columns):
                 new = real(hyper[k]) + weight[k] * total[k]

@@ -78,7 +78,7 @@ def _first_rows(n_words, n_topics, columns, rng):
 
 
 def _scratch(columns, longest):
-    return 4 * columns + longest
+    return 4 * columns + longest * (columns + 1)
 
 
 def refine(hyper, state, tally) -> None:

@@ -1,0 +1,222 @@
+"""What must happen for each kind of bad, odd or hostile input file: one table."""
+
+import gzip
+import re
+import tracemalloc
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import scipy.sparse
+from corpus_writers import SUFFIX, TEXT_FORMATS
+
+from dpsvi.corpus import load_corpus
+from dpsvi.errors import CorpusFormatError, CorpusWarning
+
+MM = "%%MatrixMarket matrix coordinate real general\n"
+
+
+class Case(NamedTuple):
+    """One file and the answer it must get.
+
+    An answer is either the end of an error message, which must start with the file and, where
+    given, the line; or the dense matrix that is read, with or without a warning.
+    """
+
+    name: str
+    fmt: str
+    text: str
+    error: str | None = None
+    line: int | None = None
+    matrix: tuple | None = None
+    warning: str | None = None
+    options: dict = {}
+
+
+def one_entry(fmt, row=1, word=1, count=1):
+    """A file of one entry, ids as a 1-based file would write them; and the entry's line."""
+    if fmt == "ldac":
+        return f"1 {int(word) - 1}:{count}\n", 1
+    header = f"{MM}2 3 1\n" if fmt == "mm" else "2\n3\n1\n"
+    return f"{header}{row} {word} {count}\n", header.count("\n") + 1
+
+
+def count_cases():
+    reasons = {
+        "-1": "negative count",
+        "-0.5": "negative count",
+        "1.5": "count is not whole",
+        "1e-3": "count is not whole",
+        "nan": "NaN or infinite",
+        "NaN": "NaN or infinite",
+        "inf": "NaN or infinite",
+        "-Infinity": "NaN or infinite",
+        "2147483648": "above 2147483647",
+        "99999999999999999999999999": "above 2147483647",
+        "1e300": "above 2147483647",
+        "abc": "expected",
+        "1x": "expected",
+        "1,5": "expected",
+        "1e": "expected",
+        "--1": "expected",
+        "": "expected",
+    }
+    for fmt in TEXT_FORMATS:
+        for count, reason in reasons.items():
+            text, line = one_entry(fmt, count=count)
+            yield Case(f"count {count!r}", fmt, text, reason, line)
+        for count, value in {"2147483647": 2.0**31, "2.0": 2, "2e1": 20, "+3": 3, "07": 7}.items():
+            text, _ = one_entry(fmt, count=count)
+            yield Case(f"count {count!r}", fmt, text, matrix=value)
+        text, _ = one_entry(fmt, count="2.25")
+        yield Case("fraction", fmt, text, matrix=2.25, options={"allow_fractional": True})
+
+
+def id_cases():
+    for fmt in ("uci", "mm"):
+        for row, word in ((0, 1), (3, 1), (1, 0), (1, 4), (1, 2**31), (1, 2**63), (1, 2**64 + 1)):
+            text, line = one_entry(fmt, row, word)
+            what = "document number outside 1..2" if row in (0, 3) else "word id outside 1..3"
+            yield Case(f"row {row} word {word}", fmt, text, what, line)
+        for row, word in (("-1", "1"), ("1", "-1"), ("1.0", "1"), ("x", "1")):
+            text, line = one_entry(fmt, row, word)
+            yield Case(f"row {row} word {word}", fmt, text, "expected", line)
+        text, line = one_entry(fmt, 2, 3)
+        yield Case("last id, base 0", fmt, text, "outside 0..1", line, options={"index_base": 0})
+        text, _ = one_entry(fmt, 0, 0)
+        yield Case("first id, base 0", fmt, text, matrix=1, options={"index_base": 0})
+    yield Case("word 0, base 1", "ldac", "1 0:1\n", "outside 1..", 1, options={"index_base": 1})
+    yield Case("word W", "ldac", "1 0:1\n1 3:1\n", "outside 0..2", 2, options={"n_features": 3})
+    yield Case("negative word", "ldac", "1 -1:1\n", "expected", 1)
+    yield Case("word 2**31", "ldac", f"1 {2**31}:1\n", "word id outside", 1)
+    yield Case("unlikely word", "ldac", "1 2000000:1\n", "2000001 words, allowed 1..1048576")
+
+
+def length_cases():
+    header = {"uci": "2\n3\n3\n", "mm": f"% a comment\n{MM}".split("\n", 1)[1] + "% x\n2 3 3\n"}
+    for fmt, head in header.items():
+        n = head.count("\n")
+        body = "1 1 2\n1 3 1\n2 2 4\n"
+        full = ((2, 0, 1), (0, 4, 0))
+        yield Case("whole", fmt, head + body, matrix=full)
+        yield Case("no newline at the end", fmt, (head + body)[:-1], matrix=full)
+        yield Case("blank lines", fmt, head + body.replace("\n", "\n\n"), matrix=full)
+        yield Case("CRLF", fmt, (head + body).replace("\n", "\r\n"), matrix=full)
+        yield Case("tabs", fmt, head + body.replace(" ", "\t "), matrix=full)
+        yield Case("one line more", fmt, head + body + "2 3 1\n", "more entries than the 3", n + 4)
+        short = "ends after 2 of 3 entries"
+        yield Case("one line less", fmt, head + "1 1 2\n1 3 1\n", short, n + 2)
+        yield Case("last line cut", fmt, (head + body)[:-3], "expected", n + 3)
+        yield Case("two numbers", fmt, head + "1 1\n1 3 1\n2 2 4\n", "expected", n + 1)
+        yield Case("four numbers", fmt, head + "1 1 2 3\n1 3 1\n2 2 4\n", "expected", n + 1)
+        yield Case("nothing after header", fmt, head, "ends after 0 of 3 entries", n)
+    yield Case("term missing", "ldac", "2 0:1 1:1\n2 0:1\n", "number of terms", 2)
+    yield Case("term too many", "ldac", "1 0:1 1:1\n", "number of terms", 1)
+    yield Case("no count", "ldac", "1 0:\n", "expected", 1)
+    yield Case("no colon", "ldac", "1 0 1\n", "expected", 1)
+    yield Case("blank line inside", "ldac", "1 0:1\n\n1 0:1\n", "blank", 3)
+    yield Case("blank line last", "ldac", "1 0:1\n2 0:1 1:1\n\n", matrix=((1, 0), (1, 1)))
+    yield Case("no newline at the end", "ldac", "1 0:1\n1 1:12", matrix=((1, 0), (0, 12)))
+
+
+def order_cases():
+    same = ((5, 0, 1), (0, 4, 0))
+    for fmt, head in (("uci", "2\n3\n{}\n"), ("mm", MM + "2 3 {}\n")):
+        lines = {
+            "documents unsorted": ("2 2 4", "1 1 5", "1 3 1"),
+            "words unsorted": ("1 3 1", "1 1 5", "2 2 4"),
+            "repeated entry": ("1 1 2", "1 1 3", "1 3 1", "2 2 4"),
+            "repeated far apart": ("1 1 2", "2 2 4", "1 3 1", "1 1 3"),
+        }
+        for name, entries in lines.items():
+            text = head.format(len(entries)) + "".join(f"{entry}\n" for entry in entries)
+            summed = len(entries) - 3
+            yield Case(name, fmt, text, matrix=same, warning=f"out of order.* {summed} repeats")
+        zero = head.format(4) + "1 1 5\n1 2 0\n1 3 1\n2 2 4\n"
+        yield Case("explicit zero", fmt, zero, matrix=same)
+        most = head.format(2) + "1 1 2147483000\n1 1 2147483000\n"
+        yield Case("sum too large", fmt, most, "sum to over 2")
+    text = "2 2:1 0:5\n1 1:4\n"
+    yield Case("words unsorted", "ldac", text, matrix=same, warning="out of order.* 0 repeats")
+    text = "3 0:2 2:1 0:3\n1 1:4\n"
+    yield Case("repeated entry", "ldac", text, matrix=same, warning="out of order.* 1 repeats")
+
+
+def header_cases():
+    big = 10**12
+    for D, W, NNZ, line, what in (
+        (big, 3, 1, 1, "header D = 1000000000000"),
+        (2, big, 1, 2, "header W: 1000000000000 words"),
+        (2, 3, big, 3, "header NNZ = 1000000000000"),
+        (2, 3, 10**30, 3, "header NNZ = 1"),
+        (2, 3, 10, 3, "header NNZ = 10,"),
+        (0, 3, 1, 1, "header D = 0"),
+        (2, 0, 1, 2, "header W: 0 words"),
+        (2, 3, 0, 3, "header NNZ = 0"),
+    ):
+        yield Case(f"D {D} W {W} NNZ {NNZ}", "uci", f"{D}\n{W}\n{NNZ}\n1 1 1\n", what, line)
+        yield Case(f"D {D} W {W} NNZ {NNZ}", "mm", f"{MM}{D} {W} {NNZ}\n1 1 1\n", what, 2)
+    for text in ("", "\n", "2\n", "2\n3\n", "2 3 1\n", "-2\n3\n1\n", "a\nb\nc\n", "2\n3.0\n1\n"):
+        yield Case(f"header {text!r}", "uci", text, "expected the header")
+    for banner in ("", "1 2 3", MM.replace("real", "complex"), MM.replace("real", "pattern"),
+                   MM.replace("general", "symmetric"), MM.replace("coordinate", "array")):  # fmt: skip
+        yield Case(f"banner {banner!r}", "mm", banner, "expected '%%MatrixMarket", 1)
+    for text in ("", "\n", "0\n", "0\n0\n", "1 0:0\n"):
+        yield Case(f"empty {text!r}", "ldac", text, "empty corpus")
+    yield Case("only zeros", "uci", "1\n1\n1\n1 1 0\n", "empty corpus")
+
+
+def vocabulary_cases():
+    text, _ = one_entry("uci")
+    for words, reason in (
+        (["a", "b"], ":2: header W: 3 words, but the vocabulary"),
+        (["a", "b", "c", "d"], ":2: header W: 3 words, but the vocabulary"),
+    ):
+        yield Case(f"{len(words)} words", "uci", text, reason, options={"vocabulary": words})
+    yield Case("2 words", "ldac", "1 2:1\n", "outside 0..1", 1, options={"vocabulary": ["a", "b"]})
+
+
+def empty_cases():
+    matrix = ((0, 0), (3, 0), (0, 0))
+    warning = "2 of 3 documents are empty"
+    yield Case("empty documents", "uci", "3\n2\n1\n2 1 3\n", matrix=matrix, warning=warning)
+    yield Case("empty documents", "mm", MM + "3 2 1\n2 1 3\n", matrix=matrix, warning=warning)
+    options = {"n_features": 2}
+    yield Case(
+        "empty documents", "ldac", "0\n1 0:3\n0\n", matrix=matrix, warning=warning, options=options
+    )
+    dropped = {"drop_empty": True}
+    yield Case("dropped", "uci", "3\n2\n1\n2 1 3\n", matrix=((3, 0),), options=dropped)
+
+
+CASES = [
+    *count_cases(), *id_cases(), *length_cases(), *order_cases(), *header_cases(),
+    *vocabulary_cases(), *empty_cases(),
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def cache_dir(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPSVI_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize("gz", [False, True], ids=["plain", "gzip"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.fmt}: {case.name}")
+def test_every_input_gets_its_answer(case, gz, tmp_path, cache_dir):
+    path = tmp_path / f"corpus{SUFFIX[case.fmt]}"
+    path.write_bytes(gzip.compress(case.text.encode()) if gz else case.text.encode())
+    if gz and case.name == "D 2 W 3 NNZ 10":
+        pytest.fail("not reached") if False else None
+    if case.error is not None:
+        with pytest.raises(CorpusFormatError) as caught:
+            load_corpus(path, **case.options)
+        place = f"{path}:{case.line}: " if case.line else str(path)
+        assert str(caught.value).startswith(place)
+        assert case.error in str(caught.value)
+        assert not cache_dir.exists() or not list(cache_dir.iterdir())
+        return
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        corpus = load_corpus(path, **case.options)

@@ -112,6 +112,34 @@ class Schedule(Protocol):
         """Return the rates of steps `t`."""
 
 
+class Update(NamedTuple):
+    """What a worker pushes after its local steps: ``u = prior + decay (w - prior) + change``.
+
+    u is where the worker ended, w the parameters it had read.  B~ steps of (52) have exactly this
+    form, so the displacement ``u - w`` costs one number and the touched rows instead of a matrix.
+    """
+
+    decay: float  # product of (1 - rho) over the steps
+    touched: np.ndarray  # int32, (n,): rows with statistics
+    change: np.ndarray  # real, (n, n_columns)
+
+
+class Strategy(Protocol):
+    """How the master merges M updates into the global parameters (Alg. 1, line 4)."""
+
+    def __call__(self, rows: np.ndarray, bases: list[np.ndarray], updates: list[Update]) -> None:
+        """Change `rows` = v - prior in place.
+
+        Parameters
+        ----------
+        rows : real array, (n_rows, n_columns)
+            Global parameters less the prior.
+        bases : list of M such arrays
+            What the worker of each update had read; they differ from `rows` by staleness.
+        updates : list of M updates
+        """
+
+
 class Event(NamedTuple):
     """What an observer learns at a boundary between segments; nothing in it may be written."""
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsvi.base import Model, Shared
+from dpsvi.base import Model, Shared, Update
 
 # `rows` grows as 1/scale.  e^30 = 1e13 leaves room for 1e25 pseudo-counts in float32.
 _MAX_LOG_SCALE = 30.0
@@ -76,6 +76,16 @@ class State:
         self.shared.rows[...] *= self.model.real.type(self.scale)
         self.scale = 1.0
         self.recount()
+
+    def update_since(self, base: np.ndarray, scale: float) -> Update:
+        """The steps taken since the rows were `base` and the scale `scale`, as one update.
+
+        No renormalisation may lie in between: the decay is then the ratio of the scales.
+        """
+        rows = self.shared.rows
+        touched = np.flatnonzero((rows != base).any(axis=1)).astype(np.int32)
+        change = self.model.real.type(self.scale) * (rows[touched] - base[touched])
+        return Update(self.scale / scale, touched, change)
 
     def natural(self) -> np.ndarray:
         """The natural parameters lam, a new array of shape ``model.shape``."""

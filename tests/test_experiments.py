@@ -35,10 +35,16 @@ def two_sided_corpus(n_items=120, seed=0):
 
 
 def record(competitor, curve, threads=2, library="peer", tokens=1000.0, **more):
-    points = [{"seconds": s, "perplexity": p, "tokens": tokens * s, "passes": s} for s, p in curve]
+    points = [
+        {
+            "seconds": s, "perplexity": p, "log_likelihood_per_token": -math.log(p),
+            "tokens": tokens * s, "passes": s,
+        }
+        for s, p in curve
+    ]  # fmt: skip
     return {
-        "competitor": competitor, "library": library, "threads": threads, "eta": 0.1,
-        "points": points, **more,
+        "competitor": competitor, "library": library, "threads": threads,
+        "unigram_perplexity": 321.0, "points": points, **more,
     }  # fmt: skip
 
 
@@ -86,7 +92,8 @@ def test_summary_compares_medians_and_keeps_ranges():
     (threads,) = found["threads"]
     assert threads["tokens_per_second_ratio"]["median"] == 2
     assert threads["time_ratio"]["median"] == pytest.approx(2)
-    assert "dpsvi-x, slow" in summary.as_text(found)
+    text = summary.as_text(found)
+    assert "dpsvi-x, slow" in text and "-4.605" in text and "321" in text
 
 
 def test_summary_says_when_a_target_is_never_reached():
@@ -109,7 +116,6 @@ def test_summary_says_when_a_target_is_never_reached():
 def test_each_competitor_gets_its_own_best_eta():
     runs = [
         record(name, [(1, perplexity)], eta=eta)
-        | {"eta": eta}
         for name, eta, perplexity in [
             ("a", 0.003, 12), ("a", 0.01, 10), ("a", 0.1, 11), ("b", 0.01, 9), ("b", 0.1, 8),
         ]
@@ -193,6 +199,7 @@ def test_split_holds_out_the_same_documents_whatever_is_trained_on(tmp_path):
     ("arguments", "message"),
     [
         ("--peers absent", "peer must be one of"),
+        ("--peers dpsvi", "peer must be one of"),
         ("--peers tomotopy", "pip install tomotopy"),
         ("--local-steps newton", "any of mean_field,collapsed"),
         ("--repeats 0", "must be above 0"),

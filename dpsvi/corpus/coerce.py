@@ -109,7 +109,10 @@ def from_sparse(matrix, allow_fractional: bool, source: str | PathLike = "X") ->
     if matrix.format == "coo":
         # Repeated entries are summed here: as float32, which cannot wrap around like uint8.
         matrix = matrix.astype(np.float32, copy=False).tocsr()
-    corpus = Corpus.from_csr(matrix)
+    try:
+        corpus = Corpus.from_csr(matrix)
+    except CorpusFormatError as error:
+        raise CorpusFormatError(f"{source}: {error}") from error
     shared = corpus.to_csr()
     if not shared.has_canonical_format:
         # Sorting is no news: the order within a row means nothing, and vectorizers leave any.

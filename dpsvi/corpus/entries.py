@@ -60,7 +60,7 @@ class Entries:
             Named in the warning that entries were moved or merged.
         """
         rows, columns, values = self.rows[:n], self.columns[:n], self.values[:n]
-        del self.rows  # the largest array that is no part of the result
+        del self.rows  # freed before sorting may need the room
         if rows_in_order:
             offsets = np.searchsorted(rows, np.arange(shape[0] + 1, dtype=np.int32))
             del rows
@@ -74,10 +74,8 @@ class Entries:
 
             matrix = coo_array((values, (rows, columns)), shape).tocsr()
         corpus = merge_repeated(matrix, source)
-        repeated = n - corpus.nnz
-        warn(
-            source, f"entries out of order: sorted by document and word, {repeated} repeats summed"
-        )
+        n_merged = n - corpus.nnz
+        warn(source, f"entries were out of order: sorted, and {n_merged} repeated ones summed")
         return corpus
 
 

@@ -105,7 +105,8 @@ def load_corpus(
             )
         n_features = len(words)
     options = ReadOptions(index_base, allow_fractional, max_bytes, n_features)
-    corpus = _read(path, detect_format(path) if format == "auto" else format, options, cache)
+    kind = detect_format(path, max_bytes) if format == "auto" else format
+    corpus = _read(path, kind, options, cache)
     if drop_empty:
         corpus = _without_empty(corpus, path)
     warn_empty(corpus, path)

@@ -218,12 +218,12 @@ _SUFFIXES = {
 }
 
 
-def detect_format(path: str | PathLike) -> str:
+def detect_format(path: str | PathLike, max_bytes: int | None = None) -> str:
     """Return ``uci``, ``mm``, ``ldac`` or ``npz``, from the suffix, else from the first line."""
     suffix = Path(str(path).lower().removesuffix(".gz")).suffix
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
-    first = LineReader(path).readline()
+    first = LineReader(path, max_bytes).readline()
     if first.startswith(b"%%MatrixMarket"):
         return "mm"
     return "ldac" if b":" in first else "uci"

@@ -186,10 +186,11 @@ def _write(result, chosen, stem):
 
 def _title(result, chosen):
     train = result["corpus"]["train"]
+    shown = f"median of {chosen.repeats} runs" if chosen.repeats > 1 else "one run"
     return (
         f"{_bare(result['settings']['corpus'])}: {train['documents']:,} documents, "
         f"{train['tokens']:,.0f} tokens, {result['corpus']['words']:,} words; "
-        f"K = {chosen.topics}, {chosen.threads} threads, median of {chosen.repeats} runs"
+        f"K = {chosen.topics}, {chosen.threads} threads, {shown}"
     )
 
 

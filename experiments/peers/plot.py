@@ -49,9 +49,12 @@ def plot(records: Sequence[dict], title: str, path: Path) -> None:
         seconds, perplexity = median_curve(group)
         dashes = _DASHES[number % len(_DASHES)]
         axes.plot(seconds, perplexity, color=colour, linewidth=width, linestyle=dashes)
+        axes.plot(seconds[-1], perplexity[-1], "o", color=colour, markersize=2 + width)
         ends.append((seconds[-1], perplexity[-1], name, colour))
+    unigram = records[0]["unigram_perplexity"]
+    axes.axhline(unigram, color="#808080", linewidth=0.8)
     _scale(axes)
-    _label(axes, ends)
+    _label(axes, [*ends, (axes.get_xlim()[1], unigram, "unigram", "#808080")])
     axes.set_title(title, loc="left", fontsize=11)
     axes.set_xlabel("seconds of training (evaluation, loading and compiling not counted)")
     axes.set_ylabel("held-out perplexity (lower is better)")

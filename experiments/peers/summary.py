@@ -23,7 +23,9 @@ def summarise(records: Sequence[dict], threads: int) -> dict:
     Returns
     -------
     dict
-        ``competitors``: each with its last ``perplexity`` and ``tokens_per_second``.
+        ``unigram_perplexity``: the baseline of word frequencies.
+        ``competitors``: each with its last ``perplexity``, ``log_likelihood_per_token`` (nats)
+        and ``tokens_per_second``.
         ``against``: each dpsvi competitor against each peer: ratio of tokens per second; the
         peer's last perplexity (``target``), the seconds each took to get there, their ratio.
         ``at_most`` says that some run of ours was there at its first point: its seconds are then
@@ -40,12 +42,14 @@ def summarise(records: Sequence[dict], threads: int) -> dict:
     peers = {name: g for (name, t), g in groups.items() if t == threads and not _is_ours(g)}
     single = {name: g for (name, t), g in groups.items() if t == 1 < threads and _is_ours(g)}
     return {
+        "unigram_perplexity": records[0]["unigram_perplexity"],
         "competitors": [
             {
                 "competitor": name,
                 "threads": t,
                 "repeats": len(group),
                 "perplexity": spread(_last(group, "perplexity")),
+                "log_likelihood_per_token": spread(_last(group, "log_likelihood_per_token")),
                 "tokens_per_second": spread(_speeds(group)),
             }
             for (name, t), group in groups.items()
@@ -132,12 +136,16 @@ def _speeds(group):
 
 def as_text(summary: dict) -> str:
     """Lay the summary out as three tables for a terminal."""
-    lines = ["competitor            threads  perplexity (range)      million tokens/s (range)"]
+    lines = [
+        f"{'competitor':<22}threads  {'perplexity (range)':<24}nats/token  million tokens/s (range)"
+    ]
     for row in summary["competitors"]:
+        nats = _number(row["log_likelihood_per_token"]["median"], ".3f")
         lines.append(
             f"{row['competitor']:<22}{row['threads']:>7}  {_range(row['perplexity'], '.0f'):<24}"
-            f"{_range(row['tokens_per_second'], '.2f', 1e-6)}"
+            f"{nats:>10}  {_range(row['tokens_per_second'], '.2f', 1e-6)}"
         )
+    lines.append(f"{'unigram':<31}{summary['unigram_perplexity']:.0f}")
     for title, key in (("dpsvi against a peer", "against"), ("threads against 1", "threads")):
         if summary[key]:
             head = "tokens/s ratio     target  seconds: ours / other   times sooner (range)"

@@ -20,6 +20,7 @@ from dpsvi.kernels.fold import (
     SWEEPS,
     count_proportions,
     list_words,
+    prefetch_words,
     topic_sizes,
 )
 
@@ -41,8 +42,11 @@ def local(shared, scale, hyper, items, batch, work):
     topic_sizes(hyper, scale, n_rows, work.totals, size)
     for k in range(n_columns):
         size[k] = max(size[k], real(1))  # padding; a real topic holds n_rows * eta at least
-    for d in batch:
+    for b in range(batch.shape[0]):
+        d = batch[b]
         start, stop = items.offsets[d], items.offsets[d + 1]
+        if b + 1 < batch.shape[0]:
+            prefetch_words(items, batch[b + 1], rows)
         known = zero
         for k in range(n_columns):
             gamma[k] = hyper[k]

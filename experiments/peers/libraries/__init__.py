@@ -36,7 +36,7 @@ def get(name: str) -> ModuleType:
 def check_installed(libraries: Iterable[str]) -> None:
     """Raise ValueError for a library that is unknown or not installed, and say what to do."""
     for name in libraries:
-        if name not in names():
+        if name not in names()[1:]:
             raise ValueError(f"peer must be one of {names()[1:]}, got {name!r}")
         if importlib.util.find_spec(name) is None:
             package = get(name).PACKAGE

@@ -1,0 +1,1 @@
+"""Aggregation strategies: how updates of several workers become one; one file each."""

@@ -47,7 +47,8 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         self._n_threads = resolve_jobs(self.n_jobs)
         if self.engine == "serial" and self._n_threads != 1:
             raise ValueError(f"engine='serial' runs one thread, got n_jobs={self.n_jobs!r}")
-        check_number("batch_size", self.batch_size, low=1, integer=True)
+        if self.batch_size is not None:
+            check_number("batch_size", self.batch_size, low=1, integer=True)
         check_number("max_iter", self.max_iter, low=0, integer=True)
         if self.local_steps is not None:
             check_number("local_steps", self.local_steps, low=1, integer=True)
@@ -56,6 +57,9 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         check_number("tol", self.tol, low=0)
         check_number("evaluate_every", self.evaluate_every, low=0, open_low=True)
         check_choice("lr_rule", self.lr_rule, schedules.LR_RULES)
+
+    def _resolve_batch_size(self) -> int:
+        return self.batch_size
 
     def _schedule(self):
         """Step sizes as asked for, carried over to p threads by rule (13)."""
@@ -90,7 +94,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
     def _train(self, state, items, n_passes, rng, monitor, total=None) -> bool:
         """Run `n_passes` over `items`; True when the fit is to end here."""
         settings = dict(
-            schedule=self._schedule(), batch_size=self.batch_size, n_passes=n_passes, rng=rng,
+            schedule=self._schedule(), batch_size=self._resolve_batch_size(), n_passes=n_passes, rng=rng,
             engine=self.engine, n_jobs=self._n_threads, local_steps=self.local_steps,
             total_items=total, observe_every=min(1.0, self.evaluate_every), observer=monitor,
         )  # fmt: skip

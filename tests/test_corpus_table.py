@@ -157,8 +157,14 @@ def header_cases():
         yield Case(f"D {D} W {W} NNZ {NNZ}", "mm", f"{MM}{D} {W} {NNZ}\n1 1 1\n", what, 2)
     for text in ("", "\n", "2\n", "2\n3\n", "2 3 1\n", "-2\n3\n1\n", "a\nb\nc\n", "2\n3.0\n1\n"):
         yield Case(f"header {text!r}", "uci", text, "expected the header")
-    for banner in ("", "1 2 3", MM.replace("real", "complex"), MM.replace("real", "pattern"),
-                   MM.replace("general", "symmetric"), MM.replace("coordinate", "array")):  # fmt: skip
+    for banner in (
+        "",
+        "1 2 3",
+        MM.replace("real", "complex"),
+        MM.replace("real", "pattern"),
+        MM.replace("general", "symmetric"),
+        MM.replace("coordinate", "array"),
+    ):
         yield Case(f"banner {banner!r}", "mm", banner, "expected '%%MatrixMarket", 1)
     for text in ("", "\n", "0\n", "0\n0\n", "1 0:0\n"):
         yield Case(f"empty {text!r}", "ldac", text, "empty corpus")

@@ -14,6 +14,7 @@ from dpsvi.corpus.entries import MAX_VALUE, merge_repeated, warn, warn_empty
 from dpsvi.corpus.vocabulary import as_vocabulary
 from dpsvi.errors import CorpusFormatError
 
+_REAL = "biuf"  # kinds of dtype: bool, int, uint, float
 _CHECKED_AT_ONCE = 1 << 20  # entries; keeps the temporaries of a check small
 
 
@@ -129,7 +130,7 @@ def from_sparse(matrix, allow_fractional: bool, source: str | PathLike = "X") ->
 def _check_values(matrix, allow_fractional, source):
     """Refuse the first value that is no count, naming its row and column."""
     values = matrix.data[: matrix.nnz]
-    if values.dtype.kind not in "biuf":
+    if values.dtype.kind not in _REAL:
         raise CorpusFormatError(f"{source}: counts must be real numbers, got {values.dtype}")
     for start in range(0, len(values), _CHECKED_AT_ONCE):
         part = values[start : start + _CHECKED_AT_ONCE]
@@ -161,14 +162,17 @@ def _is_table(X):
     """Whether X is a list of rows of numbers, and not of documents of pairs."""
     if not isinstance(X, (list, tuple)):
         return False
-    first = next((row[0] for row in X if isinstance(row, Sequence) and len(row)), None)
-    return isinstance(first, Real)
+    rows = (row for row in X if isinstance(row, (Sequence, np.ndarray)) and len(row))
+    return isinstance(next(rows, [None])[0], Real)
 
 
 def _from_frame(X):
     """Return the values of a pandas or polars frame, sparse where the columns are."""
     if hasattr(X, "sparse"):  # a pandas frame has this accessor only if all columns are sparse
-        return X.sparse.to_coo()
+        try:
+            return X.sparse.to_coo()
+        except ValueError as error:  # what is not stored is not zero
+            raise CorpusFormatError(f"X: {error}") from error
     return _from_dense(X.to_numpy())
 
 
@@ -181,8 +185,10 @@ def _from_dense(X):
             X = X.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise CorpusFormatError(f"X is no table of numbers: {error}") from error
-    if X.ndim != 2:
-        raise CorpusFormatError(f"X: expected two dimensions, got shape {X.shape}")
+    if X.ndim != 2 or X.dtype.kind not in _REAL:
+        raise CorpusFormatError(
+            f"X: expected real numbers in two dimensions, got {X.dtype} of shape {X.shape}"
+        )
     return coo_array(X)
 
 

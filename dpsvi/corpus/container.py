@@ -114,7 +114,9 @@ class Corpus:
         """
         from scipy.sparse import csr_array
 
-        return csr_array((self.value, self.index, self.offsets), (self.n_items, self.n_features))
+        narrow = self.nnz <= np.iinfo(np.int32).max
+        offsets = self.offsets.astype(np.int32) if narrow else self.offsets
+        return csr_array((self.value, self.index, offsets), (self.n_items, self.n_features))
 
     def select(self, ids) -> Corpus:
         """Return some of the rows, in the order given, over the same features.

@@ -1,4 +1,4 @@
-"""Points under Gaussian components: expected log-densities and sufficient statistics.
+"""Points under Gaussian components: log-densities, responsibilities, sufficient statistics.
 
 Components are rows whose first entry belongs to the model and whose others are a Normal-Wishart
 distribution (:mod:`dpsvi.expfam.normal_wishart`) relative to an origin of each component.  Points
@@ -7,6 +7,10 @@ of fixed length whatever D is.
 """
 
 from __future__ import annotations
+
+import math
+
+import numpy as np
 
 from dpsvi.jit import inline_kernel
 
@@ -64,15 +68,15 @@ def log_densities(x, standard, origins, y, log_p):
 
 
 @inline_kernel
-def add_stats(x, weight, origins, y, stats, first):
+def add_stats(x, weight, origins, y, stats):
     """Add a block's sums of ``r | r | r x | r x x^T | r``, r = `weight`, x from the origins.
 
-    Component k is in row ``(first + k) % K`` of `stats`.  Of ``r x x^T`` only the lower triangle is
-    added, see :func:`mirror`.  Arrays as in :func:`log_densities`; `weight` is (K, BLOCK).
+    Of ``r x x^T`` only the lower triangle is added, see :func:`mirror`.  Arrays as in
+    :func:`log_densities`; `weight` is (K, BLOCK).
     """
     n_components, n = origins.shape
     for k in range(n_components):
-        r, row = weight[k], stats[(first + k) % n_components]
+        r, row = weight[k], stats[k]
         mass = 0.0
         for i in range(BLOCK):
             mass += r[i]
@@ -97,6 +101,30 @@ def add_stats(x, weight, origins, y, stats, first):
 
 
 @inline_kernel
+def normalise(log_p, size, bound, total):
+    """Turn a block of log-densities into responsibilities in place, 0 from point `size` on.
+
+    `bound`, (BLOCK,), gets ``ln sum_k exp(log_p[k])``; `total`, (BLOCK,), is scratch.
+    """
+    n_components = log_p.shape[0]
+    for i in range(BLOCK):
+        bound[i] = log_p[0, i]
+        total[i] = 0.0
+    for k in range(1, n_components):
+        for i in range(BLOCK):
+            bound[i] = max(bound[i], log_p[k, i])
+    for k in range(n_components):
+        for i in range(BLOCK):
+            log_p[k, i] = math.exp(log_p[k, i] - bound[i])
+            total[i] += log_p[k, i]
+    for k in range(n_components):
+        for i in range(BLOCK):
+            log_p[k, i] = log_p[k, i] / total[i] if i < size else 0.0
+    for i in range(BLOCK):
+        bound[i] += math.log(total[i])
+
+
+@inline_kernel
 def mirror(stats, n):
     """Copy the lower triangle of every component's ``r x x^T`` to the upper one."""
     for k in range(stats.shape[0]):
@@ -104,3 +132,40 @@ def mirror(stats, n):
         for d in range(n):
             for e in range(d):
                 square[e, d] = square[d, e]
+
+
+def first_statistics(points, resp, center):
+    """Origins (K, D) and statistics (K, D * D + D + 3) of points with known responsibilities.
+
+    Parameters
+    ----------
+    points : float64 array, (n, D)
+    resp : float64 array, (n, K)
+    center : float64 array, (D,)
+        Origin of components that are responsible for nothing.
+    """
+    mass, n = resp.sum(axis=0), points.shape[1]
+    origins = center + resp.T @ (points - center) / np.where(mass > 0, mass, 1.0)[:, None]
+    stats = np.empty((len(mass), n * n + n + 3))
+    stats[:, [0, 1, -1]] = mass[:, None]
+    for k, row in enumerate(stats):
+        here = points - origins[k]
+        weighted = resp[:, k] * here.T
+        row[2 : n + 2] = weighted.sum(axis=1)
+        row[n + 2 : -1] = (weighted @ here).ravel()
+    return origins, stats
+
+
+def default_covariance(X):
+    """Covariance of the rows of X, (D, D), made positive definite.
+
+    A millionth of every variance is added to it, that of constant features taken as 1.
+    """
+    mean, n_chunk = X.mean(axis=0, dtype=np.float64), 10_000
+    scatter = np.zeros((X.shape[1], X.shape[1]))
+    for first in range(0, len(X), n_chunk):
+        here = X[first : first + n_chunk] - mean
+        scatter += here.T @ here
+    covariance = scatter / max(1, len(X) - 1)
+    variance = np.diag(covariance)
+    return covariance + np.diag(1e-6 * np.where(variance > 0, variance, 1.0))

@@ -3,17 +3,20 @@
     pi ~ Dir(alpha_0),    (mu_k, Lambda_k) ~ NW(m_0, kappa_0, W_0, nu_0)
     z_n ~ Cat(pi),        x_n ~ N(mu_{z_n}, Lambda_{z_n}^-1)
 
-Row k of lam is ``alpha_k | kappa_k | h_k | Psi_k | nu_k``, of 1 + 1 + D + D^2 + 1 numbers, see
-:mod:`dpsvi.expfam.normal_wishart`.  The statistics of a batch are sums over its points of
-``r | r | r x | r x x^T | r``, where with the responsibilities r_nk as local parameters (44)
+The natural parameters of component k are ``alpha_k | kappa_k | h_k | Psi_k | nu_k``, of 1 + 1 + D
++ D^2 + 1 numbers, see :mod:`dpsvi.expfam.normal_wishart`.  The statistics of a batch are sums over
+its points of ``r | r | r x | r x x^T | r``, with the responsibilities r_nk as local parameters (44)
 
     ln r_nk = E ln pi_k + E ln|Lambda_k| / 2 - D/2 ln 2 pi
               - (D / kappa_k + nu_k (x_n - m_k)^T W_k (x_n - m_k)) / 2  + const.
 
-Every component counts x from an origin o_k of its own, near its first mean and fixed for the whole
-fit.  Natural parameters of different origins differ by a linear map, so all steps and averages stay
-what they are, but ``W^-1 = Psi - h h^T / kappa`` then subtracts small numbers: neither data far
-from zero nor an addition lost to a race can blow up a covariance.
+Two choices keep covariances sound.  A point touches all components, so all of lam is *one* row of
+the engine's matrix.  Its column totals, which every thread keeps for itself, then are the
+parameters, and the local step reads those: unlike the row they lose no addition to a race, and
+one percent lost would spoil ``W^-1 = Psi - h h^T / kappa``.  And every component counts x from an
+origin o_k of its own, near its first mean and fixed for the whole fit, so that the difference is
+one of small numbers for data far from zero too; natural parameters of different origins differ by
+a linear map, which leaves all steps and averages what they are.
 """
 
 from __future__ import annotations
@@ -32,7 +35,16 @@ from dpsvi.checks import check_choice, check_number
 from dpsvi.estimator import Monitor, SVIEstimator, with_callbacks
 from dpsvi.expfam import dirichlet, normal_wishart
 from dpsvi.expfam.digamma import digamma
-from dpsvi.expfam.gaussian import BLOCK, add_stats, load_block, log_densities, mirror
+from dpsvi.expfam.gaussian import (
+    BLOCK,
+    add_stats,
+    default_covariance,
+    first_statistics,
+    load_block,
+    log_densities,
+    mirror,
+    normalise,
+)
 from dpsvi.expfam.normal_wishart import expected_log_det, to_standard
 from dpsvi.jit import as_items, inline_kernel, kernel
 from dpsvi.svi import State
@@ -45,29 +57,30 @@ _SAMPLE = 10_000  # points that the first responsibilities are found on
 
 
 @inline_kernel
-def _unpack(hyper, n_rows, n_columns):
+def _unpack(hyper):
     """Least pivots of W^-1 (D,), origins (K, D) and prior (K, columns) out of `hyper`."""
-    n = int(hyper[0])
-    split = 1 + n + n_rows * n
-    origins = hyper[1 + n : split].reshape((n_rows, n))
-    return hyper[1 : 1 + n], origins, hyper[split:].reshape((n_rows, n_columns))
+    n_components, n = int(hyper[0]), int(hyper[1])
+    first, last = 2 + n, 2 + n + n_components * n
+    origins = hyper[first:last].reshape((n_components, n))
+    prior = hyper[last:].reshape((n_components, n * n + n + 3))
+    return hyper[2:first], origins, prior
 
 
 @kernel
-def expect(rows, scale, hyper, expected):
+def expect(sums, scale, hyper, expected):
     """Fill `expected`, (K, columns), with all that the local step needs of the parameters.
 
     A row is a component in standard form, behind the part of ln r_nk that does not depend on x_n.
+    `sums` is (lam - prior) / scale in one vector.
     """
-    n_rows, n_columns = rows.shape
-    floor, _, prior = _unpack(hyper, n_rows, n_columns)
-    n = floor.shape[0]
+    floor, origins, prior = _unpack(hyper)
+    n_components, n = origins.shape
     total = 0.0
-    for k in range(n_rows):
-        for j in range(n_columns):
-            expected[k, j] = prior[k, j] + scale * rows[k, j]
+    for k in range(n_components):
+        for j in range(prior.shape[1]):
+            expected[k, j] = prior[k, j] + scale * sums[k * prior.shape[1] + j]
         total += expected[k, 0]
-    for k in range(n_rows):
+    for k in range(n_components):
         row, component = expected[k], expected[k, 1:]
         to_standard(component, floor)
         constant = n * (math.log(2.0 * math.pi) + 1.0 / component[0])
@@ -75,48 +88,28 @@ def expect(rows, scale, hyper, expected):
         row[0] += 0.5 * (expected_log_det(component, n) - constant)
 
 
-@inline_kernel
-def _normalise(resp, size, bound, total):
-    """Turn a block of ln r_nk into r_nk in place, 0 from `size` on; `bound` gets ln sum_k r_nk."""
-    for i in range(BLOCK):
-        bound[i] = -np.inf
-        total[i] = 0.0
-    for k in range(resp.shape[0]):
-        for i in range(BLOCK):
-            bound[i] = max(bound[i], resp[k, i])
-    for k in range(resp.shape[0]):
-        for i in range(BLOCK):
-            resp[k, i] = math.exp(resp[k, i] - bound[i])
-            total[i] += resp[k, i]
-    for k in range(resp.shape[0]):
-        for i in range(BLOCK):
-            resp[k, i] = resp[k, i] / total[i] if i < size else 0.0
-    for i in range(BLOCK):
-        bound[i] += math.log(total[i])
-
-
 def local(shared, scale, hyper, items, batch, work):
-    """See :class:`dpsvi.base.Model`; items are points, all components are touched."""
-    n_rows = shared.rows.shape[0]
-    _, origins, _ = _unpack(hyper, n_rows, shared.rows.shape[1])
-    n = origins.shape[1]
-    block = work.scratch.reshape((2 * n + 2 + n_rows, BLOCK))
+    """See :class:`dpsvi.base.Model`; items are points, the one row is always touched."""
+    _, origins, prior = _unpack(hyper)
+    n_components, n = origins.shape
+    expected, stats = work.expected[0].reshape(prior.shape), work.stats[0].reshape(prior.shape)
+    block = work.scratch.reshape((2 * n + 2 + n_components, BLOCK))
     x, y, bound, resp = block[:n], block[n : 2 * n + 1], block[2 * n + 1], block[2 * n + 2 :]
 
-    expect(shared.rows, scale, hyper, work.expected)
-    # The engine adds the rows in this order: threads that start at different components seldom
-    # write to the same one at the same time.
-    start = np.int64(batch[0]) % n_rows
-    for k in range(n_rows):
-        work.touched[(start + k) % n_rows] = k
-        work.stats[k, :] = 0.0
+    expect(work.totals, scale, hyper, expected)
     for first in range(0, batch.shape[0], BLOCK):
         size = load_block(items, batch, first, x)
-        log_densities(x, work.expected, origins, y, resp)
-        _normalise(resp, size, bound, y[0])
-        add_stats(x, resp, origins, y, work.stats, start)
-    mirror(work.stats, n)
-    return n_rows
+        log_densities(x, expected, origins, y, resp)
+        normalise(resp, size, bound, y[0])
+        add_stats(x, resp, origins, y, stats)
+    mirror(stats, n)
+    work.touched[0] = 0
+    return 1
+
+
+def keep_totals(hyper, state, tally) -> None:
+    """Give the row what the totals know, before the engine counts them anew from the row."""
+    state.shared.rows[0] = state.shared.totals.sum(axis=0)
 
 
 @kernel
@@ -130,17 +123,17 @@ def infer(items, batch, expected, origins, resp, bound):
     bound : float64 array, (n_batch,)
         Overwritten with the item's term of the ELBO, ``E ln p(x_n, z_n) - E ln q(z_n)``.
     """
-    n_rows, n = origins.shape
-    block = np.empty((2 * n + 2 + n_rows, BLOCK))
+    n_components, n = origins.shape
+    block = np.empty((2 * n + 2 + n_components, BLOCK))
     x, y, log_sum, r = block[:n], block[n : 2 * n + 1], block[2 * n + 1], block[2 * n + 2 :]
     for first in range(0, batch.shape[0], BLOCK):
         size = load_block(items, batch, first, x)
         log_densities(x, expected, origins, y, r)
-        _normalise(r, size, log_sum, y[0])
+        normalise(r, size, log_sum, y[0])
         bound[first : first + size] = log_sum[:size]
         if resp.shape[0] > 0:
             for i in range(size):
-                for k in range(n_rows):
+                for k in range(n_components):
                     resp[first + i, k] = r[k, i]
 
 
@@ -166,7 +159,8 @@ def make_model(prior: Prior, origins, first_rows) -> Model:
     origins : float64 array, (K, D)
         Where each component counts from.
     first_rows : float64 array, (K, D * D + D + 3)
-        First value of lam less the prior: sums over points, see :func:`first_statistics`.
+        First value of lam less the prior, sums over points:
+        :func:`dpsvi.expfam.gaussian.first_statistics`.
     """
     n_components, n = origins.shape
     shift = prior.mean - origins
@@ -180,43 +174,22 @@ def make_model(prior: Prior, origins, first_rows) -> Model:
     floor = np.diag(np.linalg.cholesky(prior.covariance)) ** 2
     return Model(
         name="gaussian_mixture",
-        shape=natural.shape,
-        prior=natural,
-        hyper=np.concatenate([[n], floor, origins.ravel(), natural.ravel()]),
+        shape=(1, natural.size),
+        prior=natural.reshape(1, -1),
+        hyper=np.concatenate([[n_components, n], floor, origins.ravel(), natural.ravel()]),
         init=partial(_first_rows, first_rows),
         local=local,
         scratch=partial(_scratch, n_components),
+        refine=keep_totals,
     )
 
 
 def _first_rows(rows, rng):
-    return rows.copy()
+    return rows.reshape(1, -1).copy()
 
 
 def _scratch(n_components, n):
     return (2 * n + 2 + n_components) * BLOCK
-
-
-def first_statistics(points, resp, center):
-    """Origins (K, D) and statistics (K, D * D + D + 3) of points with known responsibilities.
-
-    Parameters
-    ----------
-    points : float64 array, (n, D)
-    resp : float64 array, (n, K)
-    center : float64 array, (D,)
-        Origin of components that are responsible for nothing.
-    """
-    mass, n = resp.sum(axis=0), points.shape[1]
-    origins = center + resp.T @ (points - center) / np.where(mass > 0, mass, 1.0)[:, None]
-    stats = np.empty((len(mass), n * n + n + 3))
-    stats[:, [0, 1, -1]] = mass[:, None]
-    for k, row in enumerate(stats):
-        here = points - origins[k]
-        weighted = resp[:, k] * here.T
-        row[2 : n + 2] = weighted.sum(axis=1)
-        row[n + 2 : -1] = (weighted @ here).ravel()
-    return origins, stats
 
 
 def first_responsibilities(points, n_components, init_params, rng):
@@ -252,16 +225,23 @@ class Posterior(NamedTuple):
         return self.factor @ self.factor.swapaxes(1, 2)
 
 
+def natural_parameters(state: State):
+    """Return lam, (K, D * D + D + 3), with nothing lost to races: from the totals, not the row."""
+    _, _, prior = _unpack(state.model.hyper)
+    return prior + state.scale * state.shared.totals.sum(axis=0).reshape(prior.shape)
+
+
 def read(state: State) -> Posterior:
     """The posterior that a state stands for."""
-    rows, hyper = state.shared.rows, state.model.hyper
-    n_components, n_columns = rows.shape
-    n, expected = int(hyper[0]), np.empty((n_components, n_columns))
-    expect(rows, state.scale, hyper, expected)
+    hyper = state.model.hyper
+    _, origins, prior = _unpack(hyper)
+    n_components, n = origins.shape
+    expected = np.empty(prior.shape)
+    expect(state.shared.totals.sum(axis=0), state.scale, hyper, expected)
     return Posterior(
-        weight_concentration=state.natural()[:, 0],
+        weight_concentration=natural_parameters(state)[:, 0],
         mean_precision=expected[:, 1],
-        origins=hyper[1 + n : 1 + n + n_components * n].reshape(n_components, n),
+        origins=origins,
         shift=expected[:, 2 : n + 2],
         factor=expected[:, n + 2 : -1].reshape(n_components, n, n),
         degrees_of_freedom=expected[:, -1],
@@ -279,21 +259,6 @@ def lower_bound(q: Posterior, prior: Prior, local_bounds, total) -> float:
     alpha = q.weight_concentration
     weights = dirichlet.kl(alpha, np.full(len(alpha), prior.weight_concentration))
     return float(total * np.mean(local_bounds) - weights - components.sum())
-
-
-def default_covariance(X):
-    """Covariance of the rows of X, (D, D), made positive definite.
-
-    A millionth of every variance is added to it, that of constant features taken as 1.
-    """
-    mean, n_chunk = X.mean(axis=0, dtype=FLOAT), 10_000
-    scatter = np.zeros((X.shape[1], X.shape[1]))
-    for first in range(0, len(X), n_chunk):
-        here = X[first : first + n_chunk] - mean
-        scatter += here.T @ here
-    covariance = scatter / max(1, len(X) - 1)
-    variance = np.diag(covariance)
-    return covariance + np.diag(1e-6 * np.where(variance > 0, variance, 1.0))
 
 
 def point_items(X) -> Items:
@@ -558,11 +523,12 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
 
     def _again(self, state) -> State:
         """The same parameters and clock for other data."""
-        if self.n_components != state.model.shape[0]:
+        n_components = int(state.model.hyper[0])
+        if self.n_components != n_components:
             raise ValueError(
-                f"n_components was {state.model.shape[0]} when the fit started, "
-                f"got {self.n_components!r}"
+                f"n_components was {n_components} when the fit started, got {self.n_components!r}"
             )
+        keep_totals(state.model.hyper, state, None)
         state.renormalise()
         return State.resume(
             state.model, state.shared.rows, self._n_threads, step=state.step, items=state.items
@@ -661,7 +627,7 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
             path,
             kind="gaussian_mixture",
             arrays={
-                "lambda": state.natural(), "origins": read(state).origins,
+                "lambda": natural_parameters(state), "origins": read(state).origins,
                 "mean_prior": prior.mean, "covariance_prior": prior.covariance,
             },
             meta={
@@ -686,7 +652,7 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
             arrays["mean_prior"], meta["degrees_of_freedom_prior"], arrays["covariance_prior"],
         )  # fmt: skip
         model = make_model(self._prior, arrays["origins"], np.zeros_like(arrays["lambda"]))
-        rows = arrays["lambda"] - model.prior
+        rows = arrays["lambda"].reshape(1, -1) - model.prior
         state = State.resume(model, rows, self._n_threads, step=meta["step"], items=meta["items"])
         self.n_features_in_, self._dtype = arrays["origins"].shape[1], np.dtype(meta["dtype"])
         if meta["feature_names"]:

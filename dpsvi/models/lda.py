@@ -10,6 +10,7 @@ The global step is (52); the local steps are described in `dpsvi.models.lda_step
 from __future__ import annotations
 
 import numbers
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -22,7 +23,16 @@ from dpsvi.models.lda_steps.model import FLOAT, LOCAL_STEPS, make_model, with_re
 from dpsvi.svi import State
 from dpsvi.topic_model import TopicModel
 
-DEFAULT_ETA = {"mean_field": 0.1, "collapsed": 0.01}
+
+class Defaults(NamedTuple):
+    """What a local step wants, measured on `nyt` and `wiki` (experiments/results/defaults.md)."""
+
+    eta: float
+    sweeps: int
+    batch_size: int
+
+
+DEFAULTS = {"collapsed": Defaults(0.01, 10, 128), "mean_field": Defaults(0.1, 5, 256)}
 BURN_IN = 3  # stochastic passes before responsibilities are kept
 
 
@@ -56,11 +66,11 @@ class DPSVILDA(TopicModel):
         within the noise of seeds; one thread is bit-reproducible.
     local_steps : int or None, default=None
         B: threads meet after each p * B steps.  None: only at the end of a pass.
-    batch_size : int, default=128
-        Documents in a step, S.
+    batch_size : int or None, default=None
+        Documents in a step, S.  None is 128 for the collapsed and 256 for the mean-field step.
     max_iter : int, default=10
         Passes over the corpus.
-    learning_decay, learning_offset : float, default=0.7, 10.0
+    learning_decay, learning_offset : float, default=0.7, 4.0
         kappa in (0.5, 1] and tau_0 > 0 of ``rho_t = (t + tau_0) ** -kappa``.
     learning_rate : float in (0, 1] or None, default=None
         Constant rate instead.
@@ -69,8 +79,8 @@ class DPSVILDA(TopicModel):
     total_samples : float or None, default=None
         N for `partial_fit`; None: the documents seen so far.
     max_doc_update_iter : int or None, default=None
-        Most inner iterations on a document in a step.  None is 10: stopping early is faster
-        *and* regularises.
+        Most inner iterations on a document in a step.  None is 10 for the collapsed and 5 for the
+        mean-field step: stopping early is faster *and* gives lower perplexity.
     mean_change_tol : float, default=0.01
         Mean change of gamma that ends them.
     early_stopping : bool, default=False
@@ -136,8 +146,8 @@ class DPSVILDA(TopicModel):
     def __init__(
         self, n_components=10, *, doc_topic_prior=None, topic_word_prior=None,
         local_step="collapsed", warm_documents=False, keep_responsibilities=False,
-        engine="threads", n_jobs=None, local_steps=None, batch_size=128, max_iter=10,
-        learning_decay=0.7, learning_offset=10.0, learning_rate=None, lr_rule="constant",
+        engine="threads", n_jobs=None, local_steps=None, batch_size=None, max_iter=10,
+        learning_decay=0.7, learning_offset=4.0, learning_rate=None, lr_rule="constant",
         total_samples=None, max_doc_update_iter=None, mean_change_tol=0.01, early_stopping=False,
         validation_size=None, evaluate_every=1.0, tol=1e-3, n_iter_no_change=2,
         grow_vocabulary=False, warm_start=False, random_state=None, verbose=0, callbacks=None,
@@ -270,9 +280,9 @@ class DPSVILDA(TopicModel):
         return self
 
     def _check_params(self) -> None:
+        check_choice("local_step", self.local_step, sorted(LOCAL_STEPS))
         self._check_engine_params()
         check_number("n_components", self.n_components, low=1, high=65_535, integer=True)
-        check_choice("local_step", self.local_step, sorted(LOCAL_STEPS))
         if self.keep_responsibilities and self.local_step != "collapsed":
             raise ValueError(
                 f"keep_responsibilities needs local_step='collapsed', got {self.local_step!r}"
@@ -281,6 +291,9 @@ class DPSVILDA(TopicModel):
             check_number("max_doc_update_iter", self.max_doc_update_iter, low=1, integer=True)
         check_number("mean_change_tol", self.mean_change_tol, low=0)
         self._first_alpha(), self._first_eta()
+
+    def _resolve_batch_size(self) -> int:
+        return self.batch_size or DEFAULTS[self.local_step].batch_size
 
     def _first_alpha(self):
         prior = self.doc_topic_prior
@@ -299,7 +312,7 @@ class DPSVILDA(TopicModel):
     def _first_eta(self) -> float:
         prior = self.topic_word_prior
         if prior is None or (isinstance(prior, str) and prior == "auto"):
-            return DEFAULT_ETA[self.local_step]
+            return DEFAULTS[self.local_step].eta
         if not isinstance(prior, numbers.Real) or not 0 < prior < np.inf:
             raise ValueError(f"topic_word_prior must be > 0, 'auto' or None, got {prior!r}")
         return float(prior)
@@ -307,7 +320,7 @@ class DPSVILDA(TopicModel):
     def _start(self, corpus, rng) -> State:
         model = make_model(
             corpus.n_features, self.n_components, self._first_alpha(), self._first_eta(),
-            local_step=self.local_step, n_sweeps=self.max_doc_update_iter or 10,
+            local_step=self.local_step, n_sweeps=self.max_doc_update_iter or DEFAULTS[self.local_step].sweeps,
             tol=self.mean_change_tol, warm_documents=self.warm_documents,
             learn_alpha=isinstance(self.doc_topic_prior, str),
             learn_eta=isinstance(self.topic_word_prior, str),
@@ -363,7 +376,7 @@ class DPSVILDA(TopicModel):
         lam = arrays["lambda"]
         model = make_model(
             len(lam), self.n_components, arrays["doc_topic_prior"], meta["eta"],
-            local_step=self.local_step, n_sweeps=self.max_doc_update_iter or 10,
+            local_step=self.local_step, n_sweeps=self.max_doc_update_iter or DEFAULTS[self.local_step].sweeps,
             tol=self.mean_change_tol, warm_documents=self.warm_documents,
             learn_alpha=isinstance(self.doc_topic_prior, str),
             learn_eta=isinstance(self.topic_word_prior, str),

@@ -70,10 +70,14 @@ def with_responsibilities(model: Model) -> Model:
 
 
 def _first_rows(n_words, n_topics, columns, rng):
-    # Exponential noise: topics must differ to begin with, and this much difference lets the
-    # collapsed step leave the symmetric point in half the documents that Gamma(100, 1/100) takes.
+    # Topics must differ to begin with, but little.  Uniform with the mean 1 and the deviation 0.1
+    # of the Gamma(100, 1/100) of Hoffman et al. (2010), which takes ten times as long to draw:
+    # 100,000 words and 100 topics are 10 million numbers.
+    noise = rng.random((n_words, n_topics), dtype=np.float32)
+    noise *= np.float32(0.2 * 3**0.5)
+    noise += np.float32(1 - 0.1 * 3**0.5)
     rows = np.zeros((n_words, columns), np.float32)
-    rows[:, :n_topics] = rng.standard_exponential((n_words, n_topics), dtype=np.float32)
+    rows[:, :n_topics] = noise
     return rows
 
 

@@ -1,0 +1,93 @@
+"""Named corpora: what is fetched is checked, what is missing is explained."""
+
+import gzip
+import logging
+import re
+
+import pooch
+import pytest
+
+from dpsvi import datasets
+from dpsvi.errors import CorpusFormatError
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPSVI_CACHE_DIR", str(tmp_path))
+    (tmp_path / "downloads").mkdir()
+    return tmp_path / "downloads"
+
+
+def put(folder, docword, words):
+    (folder / "docword.nytimes.txt.gz").write_bytes(gzip.compress(docword.encode()))
+    (folder / "vocab.nytimes.txt").write_text("".join(f"{word}\n" for word in words))
+
+
+def test_lee():
+    corpus = datasets.load_lee()
+    assert corpus.n_items == 300
+    assert {"palestinian", "afghanistan", "cricket"} <= set(corpus.vocabulary)
+    assert not {"the", "said", "mr", "000"} & set(corpus.vocabulary)
+    documents = (corpus.to_csr() > 0).sum(axis=0)
+    assert documents.min() == 2
+    assert documents.max() <= 75
+    rarer = datasets.load_lee(n_min=1)
+    assert set(corpus.vocabulary) < set(rarer.vocabulary)
+
+
+def test_lee_without_gensim(monkeypatch):
+    monkeypatch.setattr(datasets, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=re.escape("pip install 'dpsvi[gensim]'")):
+        datasets.load_lee()
+
+
+def test_nytimes_leaves_out_empty_documents(folder, monkeypatch, caplog, recwarn):
+    monkeypatch.setattr(datasets, "NYTIMES_HEADER", (4, 2, 3))
+    put(folder, "4\n2\n3\n1 1 5\n1 2 1\n4 1 2\n", ["a", "b"])
+    with caplog.at_level(logging.INFO):
+        corpus = datasets.fetch_nytimes()
+    assert (corpus.n_items, corpus.vocabulary) == (2, ("a", "b"))
+    assert "2 empty documents left out" in caplog.text
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("docword", "line", "name"),
+    [
+        ("299752\n102660\n69679427\n1 1 1\n", 1, "D"),
+        ("300000\n102661\n69679427\n1 1 1\n", 2, "W"),
+        ("300000\n102660\n69679426\n1 1 1\n", 3, "NNZ"),
+        ("<html>\n", 1, "D"),
+    ],
+)
+def test_nytimes_must_be_the_whole_collection(folder, docword, line, name):
+    put(folder, docword, ["a"])
+    with pytest.raises(
+        CorpusFormatError, match=f":{line}: header {name} of the UCI NYTimes corpus"
+    ):
+        datasets.fetch_nytimes()
+
+
+def test_nytimes_cut_after_its_header(folder):
+    put(folder, "300000\n102660\n69679427\n1 1 1\n", [f"w{k}" for k in range(102_660)])
+    with pytest.raises(CorpusFormatError, match=":3: header NNZ = 69679427, a file of this size"):
+        datasets.fetch_nytimes()
+
+
+def test_nytimes_without_network(monkeypatch, tmp_path):
+    def fail(url, **options):
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(pooch, "retrieve", fail)
+    with pytest.raises(OSError, match="no route to host.*download docword.nytimes") as caught:
+        datasets.fetch_nytimes(tmp_path / "mine")
+    assert str(tmp_path / "mine") in str(caught.value)
+
+
+def test_command(tmp_path, capsys):
+    path = tmp_path / "docword.x.txt"
+    path.write_text("2\n3\n3\n1 1 2\n1 3 1\n2 2 4\n")
+    datasets.main([str(path)])
+    assert capsys.readouterr().out == "2 documents, 3 words, 3 entries, 7 tokens\n"
+    datasets.main(["lee"])
+    assert capsys.readouterr().out.startswith("300 documents")

@@ -1,0 +1,451 @@
+"""Local steps of LDA and inference with topics fixed, against the slow reference."""
+
+import numpy as np
+import pytest
+from reference import (
+    Kept,
+    completion,
+    document_bound,
+    documents_of,
+    elbo,
+    expected_log,
+    local_step,
+    normalised,
+    statistics,
+)
+from scipy.special import gammaln, psi
+
+from dpsvi.base import Shared
+from dpsvi.corpus import Corpus
+from dpsvi.evaluate import infer_documents
+from dpsvi.fit import fit
+from dpsvi.jit import as_items, compile_local
+from dpsvi.models.lda_steps.model import (
+    LOCAL_STEPS,
+    document_bounds,
+    fixed_point_eta,
+    make_model,
+    newton_alpha,
+    with_responsibilities,
+)
+from dpsvi.schedules import constant
+from dpsvi.svi import State
+from dpsvi.task import make_works
+
+FLOAT = np.dtype(np.float32)
+ALPHA, ETA = np.array([0.1, 0.2, 0.5, 0.7, 0.05]), 0.05
+K = len(ALPHA)
+
+
+def items_of(corpus):
+    return as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
+
+
+def padded(lam, model):
+    """lam - eta in the layout of the model: words in rows, topics in columns, then zeros."""
+    rows = np.zeros(model.shape, np.float32)
+    rows[:, : len(lam)] = (lam - model.prior[0]).T
+    return rows
+
+
+class Step:
+    """One call of a local step, everything of it at hand."""
+
+    def __init__(self, corpus, model, lam, scale=1.0):
+        self.items, self.model, self.scale = items_of(corpus), model, scale
+        self.state = State.resume(
+            model, (padded(lam, model) / np.float32(scale)), 1, corpus.n_items, corpus.nnz
+        )
+        (self.work,) = make_works(model, self.items, corpus.n_items, 1)
+        self.local = compile_local(model.local, model.real)
+
+    def __call__(self, batch):
+        """Statistics of all words, (V, columns)."""
+        shared, work = self.state.shared, self.work
+        work.totals[:] = shared.totals.sum(axis=0)
+        batch = np.asarray(batch, np.int32)
+        n = self.local(shared, self.scale, self.model.hyper, self.items, batch, work)
+        stats = np.zeros(self.model.shape, np.float32)
+        stats[work.touched[:n]] = work.stats[:n]
+        work.stats[:n] = 0  # as the loop leaves it
+        assert len(set(work.touched[:n])) == n, "a word has one row of statistics"
+        assert np.all(work.slot == -1), "left as it was found"
+        return stats
+
+    @property
+    def gamma(self):
+        return self.state.shared.item_memory
+
+
+def lda(kind, n_words, alpha=ALPHA, eta=ETA, **options):
+    options = dict(n_sweeps=7, tol=0.0) | options
+    return make_model(n_words, len(alpha), alpha, eta, local_step=kind, **options)
+
+
+def make_corpus(documents, n_words):
+    """A corpus of lists of (word, count)."""
+    index = [w for document in documents for w, _ in document]
+    value = [c for document in documents for _, c in document]
+    offsets = np.cumsum([0] + [len(document) for document in documents])
+    return Corpus(offsets, np.array(index, np.int32), np.array(value, np.float32), n_words)
+
+
+@pytest.fixture
+def lam(known, rng):
+    return ETA + 3 * rng.exponential(size=(K, known.n_words)).astype(np.float32)
+
+
+# --- statistics and gamma ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-5])
+@pytest.mark.parametrize(("n_sweeps", "tol"), [(1, 0.0), (7, 0.0), (100, 1e-3)])
+@pytest.mark.parametrize("kind", LOCAL_STEPS)
+def test_statistics(corpus, lam, kind, n_sweeps, tol, scale):
+    """float32 near the float64 reference; the documents of the batch only, in any order."""
+    batch = [5, 300, 17, 3, 299, 42]
+    model = lda(kind, corpus.n_features, n_sweeps=n_sweeps, tol=tol, warm_documents=True)
+    step = Step(corpus, model, lam, scale)
+    stats = step(batch)
+
+    documents = documents_of(corpus)
+    expected, gamma = statistics(
+        kind, [documents[d] for d in batch], lam, ALPHA, n_sweeps=n_sweeps, tol=tol
+    )
+    np.testing.assert_allclose(stats[:, :K], expected.T, rtol=1e-3, atol=2e-4)
+    np.testing.assert_allclose(step.gamma[batch][:, :K], gamma, rtol=1e-4, atol=1e-4)
+    assert np.all(stats[:, K:] == 0) and np.all(step.gamma[:, K:] == 0), "padding"
+    others = np.setdiff1d(np.arange(corpus.n_items), batch)
+    assert np.all(step.gamma[others] == 0), "other documents are not visited"
+
+
+@pytest.mark.parametrize("kind", LOCAL_STEPS)
+def test_every_token_is_counted_once(corpus, lam, kind):
+    batch = np.arange(0, corpus.n_items, 3)
+    stats = Step(corpus, lda(kind, corpus.n_features), lam)(batch)
+    tokens = np.asarray(corpus.to_csr()[batch].sum(axis=0)).ravel()
+    np.testing.assert_allclose(stats.sum(axis=1), tokens, rtol=1e-5)
+    assert np.all(stats >= 0)
+
+
+@pytest.mark.parametrize("kind", LOCAL_STEPS)
+def test_statistics_add_up_over_a_split(corpus, lam, kind):
+    """Documents do not see each other within a batch."""
+    step = Step(corpus, lda(kind, corpus.n_features), lam)
+    together = step(range(60))
+    apart = step(range(0, 60, 2)) + step(range(1, 60, 2))
+    np.testing.assert_allclose(together, apart, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", LOCAL_STEPS)
+def test_warm_documents_go_on_from_their_last_gamma(corpus, lam, kind):
+    documents, batch = documents_of(corpus), [4, 9]
+    warm = Step(corpus, lda(kind, corpus.n_features, n_sweeps=2, warm_documents=True), lam)
+    for visits in (1, 2, 3):
+        warm(batch)
+        for d in batch:
+            gamma, _ = local_step(kind, *documents[d], lam, ALPHA, n_sweeps=2 * visits)
+            np.testing.assert_allclose(warm.gamma[d, :K], gamma, rtol=1e-4, atol=1e-4)
+    assert warm.gamma[[0, 1]].sum() == 0
+
+    cold = Step(corpus, lda(kind, corpus.n_features, n_sweeps=2), lam)
+    assert np.array_equal(cold(batch), cold(batch)), "without memory each visit is the first"
+    assert cold.gamma.size == 0
+
+
+@pytest.mark.parametrize("kind", LOCAL_STEPS)
+@pytest.mark.parametrize("warm", [False, True])
+def test_empty_documents(lam, known, kind, warm):
+    filled = [(3, 2.0), (8, 1.0)]
+    corpus = make_corpus([[], filled, [], []], known.n_words)
+    model = lda(kind, known.n_words, warm_documents=warm, learn_alpha=True)
+    step = Step(corpus, model, lam)
+    stats = step([0, 1, 2, 3])
+    alone = Step(make_corpus([filled], known.n_words), model, lam)
+    assert np.array_equal(stats, alone([0]))
+    assert np.array_equal(step.work.tally, alone.work.tally), "nothing is learned from them"
+    assert np.all(step([0, 2, 3]) == 0)
+
+
+@pytest.mark.parametrize("kind", LOCAL_STEPS)
+def test_counts_may_be_fractions_or_large(lam, known, kind):
+    documents = [[(1, 0.25), (2, 1e-3)], [(3, 2e6), (4, 1.0)], [(5, 1e-20)]]
+    corpus = make_corpus(documents, known.n_words)
+    stats = Step(corpus, lda(kind, known.n_words), lam)([0, 1, 2])
+    tokens = np.asarray(corpus.to_csr().sum(axis=0)).ravel()
+    np.testing.assert_allclose(stats.sum(axis=1), tokens, rtol=1e-5, atol=1e-30)
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.02, 50.0])
+@pytest.mark.parametrize("eta", [1e-4, 0.01, 5.0])
+@pytest.mark.parametrize("pattern", ["never seen", "one topic each", "one topic has all", "huge"])
+@pytest.mark.parametrize("kind", LOCAL_STEPS)
+def test_extremes_give_no_nan(corpus, kind, alpha, eta, pattern):
+    """Factors that underflow float32 on their own; every token must still be given to a topic."""
+    n_topics, n_words = 40, corpus.n_features
+    lam = np.full((n_topics, n_words), eta)
+    if pattern == "one topic each":
+        lam[np.arange(n_words) % n_topics, np.arange(n_words)] += 1e4
+    elif pattern == "one topic has all":
+        lam[3] += 1e6
+    elif pattern == "huge":
+        lam += 1e9
+    model = lda(kind, n_words, np.full(n_topics, alpha), eta, warm_documents=True, n_sweeps=20)
+    step = Step(corpus, model, lam)
+    for _ in range(2):
+        stats = step(range(corpus.n_items))
+    assert np.all(np.isfinite(stats)) and np.all(np.isfinite(step.gamma))
+    tokens = np.bincount(corpus.index, weights=corpus.value, minlength=n_words)
+    np.testing.assert_allclose(stats.sum(axis=1), tokens, rtol=1e-4)
+    lengths = np.asarray(corpus.to_csr().sum(axis=1)).ravel()
+    np.testing.assert_allclose(step.gamma.sum(axis=1), n_topics * alpha + lengths, rtol=1e-4)
+
+
+@pytest.mark.parametrize("n_topics", [1, 2, 15, 16, 17, 100])
+@pytest.mark.parametrize("kind", LOCAL_STEPS)
+def test_any_number_of_topics(corpus, kind, n_topics, rng):
+    """Padding to the vector width shows nowhere."""
+    alpha, batch = np.full(n_topics, 0.1), range(9)
+    lam = ETA + rng.exponential(size=(n_topics, corpus.n_features)).astype(np.float32)
+    model = lda(kind, corpus.n_features, alpha)
+    documents = documents_of(corpus)
+    expected, _ = statistics(kind, [documents[d] for d in batch], lam, alpha, n_sweeps=7)
+    stats = Step(corpus, model, lam)(batch)
+    np.testing.assert_allclose(stats[:, :n_topics], expected.T, rtol=1e-3, atol=2e-4)
+    assert model.shape[1] % 16 == 0 and np.all(stats[:, n_topics:] == 0)
+    first = model.init(rng)
+    assert np.all(first[:, n_topics:] == 0) and np.all(first[:, :n_topics] > 0)
+
+
+# --- the bound ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_sweeps", [1, 4])
+def test_full_batches_at_rate_one_never_lower_the_bound(corpus, n_sweeps):
+    """Coordinate ascent: gamma goes on from the pass before, lam is replaced."""
+    model = lda("mean_field", corpus.n_features, n_sweeps=n_sweeps, warm_documents=True)
+    rng = np.random.default_rng(0)
+    state = State.start(model, rng, 1, corpus.n_items)
+    documents, bounds = documents_of(corpus), []
+
+    def observer(event):
+        lam, gammas = state.natural()[:, :K].T, state.shared.item_memory[:, :K]
+        bounds.append(elbo(documents, gammas.astype(float), lam.astype(float), ALPHA, ETA))
+
+    fit(
+        state, items_of(corpus), schedule=constant(1.0), batch_size=corpus.n_items, n_passes=30,
+        rng=rng, observer=observer,
+    )  # fmt: skip
+    assert np.all(np.diff(bounds) > -1e-7 * abs(bounds[0]))
+    assert bounds[-1] > bounds[0] + 0.02 * abs(bounds[0])
+
+
+def test_one_batch_iteration_is_that_of_scikit_learn(corpus, lam):
+    """Rate 1 and all documents: lam = eta + statistics, from the same topics."""
+    from sklearn.decomposition import LatentDirichletAllocation
+
+    X = corpus.to_csr().astype(np.float64)
+    peer = LatentDirichletAllocation(
+        K, doc_topic_prior=0.3, topic_word_prior=ETA, learning_offset=1.0, batch_size=X.shape[0],
+        total_samples=X.shape[0], max_doc_update_iter=2000, mean_change_tol=1e-7,
+    )  # fmt: skip
+    peer.partial_fit(X)  # makes the attributes; now the topics are ours, and the rate is 1 again
+    peer.components_ = lam.astype(np.float64)
+    peer.exp_dirichlet_component_ = np.exp(expected_log(lam))
+    peer.n_batch_iter_ = 0
+    peer.partial_fit(X)
+
+    model = lda("mean_field", corpus.n_features, np.full(K, 0.3), n_sweeps=2000, tol=1e-6)
+    state = State.resume(model, padded(lam, model), 1)
+    fit(
+        state, items_of(corpus), schedule=constant(1.0), batch_size=corpus.n_items, n_passes=1,
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
+    ours = state.natural()[:, :K].T
+    np.testing.assert_allclose(ours, peer.components_, rtol=2e-3, atol=2e-2)
+    assert np.abs(ours - peer.components_).sum() < 1e-4 * ours.sum()
+
+
+def test_document_bounds(corpus, lam):
+    documents = documents_of(corpus)[:20]
+    gammas = np.array([local_step("mean_field", *d, lam, ALPHA)[0] for d in documents])
+    weights = np.exp(expected_log(lam))
+    log_norm = [
+        counts @ np.log(np.exp(psi(gamma)) @ weights[:, ids])
+        for (ids, counts), gamma in zip(documents, gammas, strict=True)
+    ]
+    lengths = np.array([counts.sum() for _, counts in documents])
+    expected = [
+        document_bound(*document, gamma, lam, ALPHA)
+        for document, gamma in zip(documents, gammas, strict=True)
+    ]
+    found = document_bounds(ALPHA, gammas, np.array(log_norm), lengths)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+# --- kept responsibilities ---------------------------------------------------------------------
+
+
+def kept_sums(state, corpus):
+    """sum_d c_dw phi_dwk of what is kept, (V, columns)."""
+    phi = state.shared.value_memory.astype(np.float64) / 65535
+    sums = np.zeros(state.model.shape)
+    np.add.at(sums, corpus.index, corpus.value[:, None] * phi)
+    return sums
+
+
+def kept_fit(corpus, lam, batch_size, n_passes, order, n_jobs=1, n_sweeps=3):
+    model = with_responsibilities(lda("collapsed", corpus.n_features, n_sweeps=n_sweeps))
+    state = State.resume(model, padded(lam, model), n_jobs, corpus.n_items, corpus.nnz)
+
+    class Fixed:
+        def permutation(self, n):
+            return np.asarray(order)
+
+    fit(
+        state, items_of(corpus), schedule=constant(0.5), batch_size=batch_size, n_passes=n_passes,
+        rng=Fixed(), engine="threads", n_jobs=n_jobs,
+    )  # fmt: skip
+    return state
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 60])
+def test_responsibilities(corpus, lam, rng, batch_size):
+    """Three passes against CVB0 in float64; what is kept is rounded to 16 bits."""
+    corpus = corpus.select(slice(0, 60))
+    order, passes = rng.permutation(60), 3
+    slow = Kept(documents_of(corpus), lam.astype(np.float64), ALPHA, ETA, first_sweeps=3)
+    for _ in range(passes):
+        for i in range(0, 60, batch_size):
+            slow.visit(order[i : i + batch_size])
+    state = kept_fit(corpus, lam, batch_size, passes, order)
+    phi = state.shared.value_memory[:, :K] / 65535
+    expected = np.concatenate([slow.phi[d] for d in range(60)])
+    np.testing.assert_allclose(phi, expected, atol=2e-3)
+    assert np.mean(np.abs(phi - expected)) < 5e-5
+    np.testing.assert_allclose(state.natural()[:, :K].T, slow.lam, rtol=2e-3, atol=1e-2)
+    assert np.all(state.shared.value_memory[:, K:] == 0)
+
+
+@pytest.mark.parametrize(("n_jobs", "tolerance"), [(1, 1e-3), (2, 2.0)])
+def test_lam_stays_the_sum_of_what_is_kept(corpus, lam, n_jobs, tolerance):
+    """Nothing decays and nothing is counted twice, however often a document is visited."""
+    state = kept_fit(corpus, lam, 10, 8, np.arange(corpus.n_items), n_jobs)
+    model = state.model
+    found = state.natural() - model.prior - padded(lam, model)
+    np.testing.assert_allclose(found, kept_sums(state, corpus), rtol=1e-5, atol=tolerance)
+    # Each of K numbers of 16 bits is rounded once.
+    tokens = np.bincount(corpus.index, weights=corpus.value, minlength=corpus.n_features)
+    np.testing.assert_allclose(kept_sums(state, corpus).sum(axis=1), tokens, rtol=K / 65535)
+
+
+@pytest.mark.parametrize("n_topics", [1, 3, 40])
+@pytest.mark.parametrize(("alpha", "eta"), [(1e-3, 1e-4), (0.1, 0.01), (1e-8, 0.01)])
+@pytest.mark.parametrize("counts", [[1.0], [0.1, 0.05], [1.0, 3.0, 2000.0], [1e5, 1.0], []])
+def test_responsibilities_of_odd_documents(alpha, eta, counts, n_topics):
+    """One token, fractions of a token, very many; words that the topics have never seen."""
+    n_words = 6
+    documents = [[(i, c) for i, c in enumerate(counts)]] * 3 + [[(5, 1.0)]]
+    corpus = make_corpus(documents, n_words)
+    model = lda("collapsed", n_words, np.full(n_topics, alpha), eta)
+    model = with_responsibilities(model)
+    state = State.resume(model, np.zeros(model.shape, np.float32), 1, 4, corpus.nnz)
+    fit(
+        state, items_of(corpus), schedule=constant(0.5), batch_size=1, n_passes=20,
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
+    assert np.all(np.isfinite(state.natural()))
+    phi = state.shared.value_memory / 65535
+    np.testing.assert_allclose(phi.sum(axis=1), 1, atol=n_topics / 65535)
+    np.testing.assert_allclose(state.shared.rows, kept_sums(state, corpus), rtol=1e-4, atol=1e-3)
+
+
+# --- inference with the topics held fixed ------------------------------------------------------
+
+
+@pytest.mark.parametrize("digamma", [False, True])
+@pytest.mark.parametrize("n_sweeps", [1, 5, 100])
+def test_infer(corpus, lam, digamma, n_sweeps):
+    kind = "mean_field" if digamma else "collapsed"
+    basis = np.exp(expected_log(lam)) if digamma else normalised(lam.astype(np.float64))
+    chosen = corpus.select(slice(0, 50))
+    gamma, log_norm = infer_documents(
+        np.ascontiguousarray(basis.T, np.float32), ALPHA.astype(np.float32), items_of(chosen),
+        digamma=digamma, tol=1e-3, n_sweeps=n_sweeps,
+    )  # fmt: skip
+    for d, (ids, counts) in enumerate(documents_of(chosen)):
+        expected, _ = local_step(kind, ids, counts, lam, ALPHA, n_sweeps=n_sweeps, tol=1e-3)
+        np.testing.assert_allclose(gamma[d], expected, rtol=1e-3, atol=5e-3)
+        weights = np.exp(psi(expected)) if digamma else expected
+        at_gamma = counts @ np.log(weights @ basis[:, ids])
+        assert log_norm[d] == pytest.approx(at_gamma, rel=1e-3, abs=1e-3)
+
+
+def test_infer_ignores_the_other_documents_and_the_number_of_threads(corpus, lam):
+    basis = np.ascontiguousarray(normalised(lam).T, np.float32)
+    alpha = ALPHA.astype(np.float32)
+    settings = dict(digamma=False, tol=1e-3, n_sweeps=50)
+    all_at_once, _ = infer_documents(basis, alpha, items_of(corpus), **settings)
+    threads, _ = infer_documents(basis, alpha, items_of(corpus), n_jobs=3, **settings)
+    assert np.array_equal(all_at_once, threads)
+    for d in (0, 199, 399):
+        alone, _ = infer_documents(basis, alpha, items_of(corpus.select([d])), **settings)
+        assert np.array_equal(alone[0], all_at_once[d])
+
+
+def test_infer_of_documents_without_tokens(lam):
+    corpus = make_corpus([[], [(2, 0.0), (3, 0.0)], [(2, 1.0)], []], lam.shape[1])
+    gamma, log_norm = infer_documents(
+        np.ascontiguousarray(normalised(lam).T, np.float32), ALPHA.astype(np.float32),
+        items_of(corpus), digamma=True, tol=1e-3, n_sweeps=50,
+    )  # fmt: skip
+    for d in (0, 1, 3):
+        np.testing.assert_allclose(gamma[d], ALPHA, rtol=1e-6)
+        assert log_norm[d] == 0
+    assert np.all(np.isfinite(gamma)) and gamma[2].sum() == pytest.approx(ALPHA.sum() + 1)
+
+
+# --- learned priors ----------------------------------------------------------------------------
+
+
+def test_tally_for_alpha(corpus, lam):
+    """Sums over the documents of psi(gamma_k) and of psi(sum gamma), and their number."""
+    for kind in LOCAL_STEPS:
+        model = lda(kind, corpus.n_features, learn_alpha=True, warm_documents=True)
+        step = Step(corpus, model, lam)
+        step(range(30))
+        gamma, columns = step.gamma[:30, :K].astype(np.float64), model.shape[1]
+        tally = step.work.tally
+        np.testing.assert_allclose(tally[:K], psi(gamma).sum(axis=0), rtol=1e-4)
+        np.testing.assert_allclose(tally[columns], psi(gamma.sum(axis=1)).sum(), rtol=1e-4)
+        assert tally[columns + 1] == 30 and np.all(tally[K:columns] == 0)
+
+
+@pytest.mark.parametrize("n_topics", [1, 2, 20])
+@pytest.mark.parametrize("scale", [0.01, 1.0, 20.0])
+def test_newton_finds_the_dirichlet_of_expected_logs(n_topics, scale, rng):
+    """At the maximum, E log theta under the answer is what was observed."""
+    alpha = scale * rng.uniform(0.5, 2, n_topics)
+    observed = expected_log(alpha)
+    found = newton_alpha(np.full(n_topics, 0.5), observed, n_steps=200)
+    assert np.all(np.isfinite(found)) and np.all(found > 0)
+    np.testing.assert_allclose(expected_log(found), observed, rtol=1e-4, atol=1e-6)
+    if n_topics > 1:
+        np.testing.assert_allclose(found, alpha, rtol=1e-3)
+
+
+@pytest.mark.parametrize("eta", [0.01, 0.1, 1.0])
+def test_fixed_point_eta(eta, rng):
+    """Raises the likelihood of the counts to its maximum."""
+    counts = rng.multinomial(3000, rng.dirichlet(np.full(400, eta), 8)).T.astype(np.float32)
+
+    def log_likelihood(e):
+        n, sums = counts.shape[0], counts.sum(axis=0, dtype=np.float64)
+        each = gammaln(n * e) - gammaln(sums + n * e) + (gammaln(counts + e) - gammaln(e)).sum(0)
+        return each.sum()
+
+    found = 0.3
+    for _ in range(100):
+        found = fixed_point_eta(found, counts)
+    assert found == pytest.approx(eta, rel=0.2)
+    assert log_likelihood(found) >= max(log_likelihood(found * f) for f in (0.97, 1.03))

@@ -17,7 +17,7 @@ ifdef CORPUS
 	    --passes 5 --evaluate-every 0.25 --out "$(OUT)" --overwrite
 else
 	$(BIN)/dpsvi fit lda --corpus dataset:lee --topics 10 --threads $(THREADS) --batch-size 16 \
-	    --keep-responsibilities --passes 200 --held-out 50 --out "$(OUT)" --overwrite
+	    --keep-responsibilities --passes 60 --held-out 50 --out "$(OUT)" --overwrite
 endif
 
 test: lint

@@ -89,7 +89,7 @@ def load_lee(n_min: int = 2) -> Corpus:
     """
     gensim = find_spec("gensim")  # found, not imported: only a text file is wanted
     if gensim is None:
-        raise ImportError("load_lee() reads a text file of gensim: pip install 'dpsvi[gensim]'")
+        raise ImportError("load_lee() reads a text file that comes with gensim: pip install gensim")
     from sklearn.feature_extraction.text import CountVectorizer
 
     package = Path(gensim.submodule_search_locations[0])

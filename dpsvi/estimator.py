@@ -94,8 +94,8 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
     def _train(self, state, items, n_passes, rng, monitor, total=None) -> bool:
         """Run `n_passes` over `items`; True when the fit is to end here."""
         settings = dict(
-            schedule=self._schedule(), batch_size=self._resolve_batch_size(), n_passes=n_passes, rng=rng,
-            engine=self.engine, n_jobs=self._n_threads, local_steps=self.local_steps,
+            schedule=self._schedule(), batch_size=self._resolve_batch_size(), n_passes=n_passes,
+            rng=rng, engine=self.engine, n_jobs=self._n_threads, local_steps=self.local_steps,
             total_items=total, observe_every=min(1.0, self.evaluate_every), observer=monitor,
         )  # fmt: skip
         try:

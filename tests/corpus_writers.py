@@ -27,11 +27,10 @@ def write_text(matrix, fmt: str) -> bytes:
             lines.append(" ".join([str(len(terms)), *terms]))
     else:
         coo = matrix.tocoo()
-        rows, columns = coo.coords
         sizes = [*matrix.shape, matrix.nnz]
         banner = ["%%MatrixMarket matrix coordinate real general", " ".join(map(str, sizes))]
         lines = banner if fmt == "mm" else [str(size) for size in sizes]
-        triples = zip(rows, columns, coo.data, strict=True)
+        triples = zip(coo.row, coo.col, coo.data, strict=True)
         lines += [f"{row + 1} {column + 1} {number(count)}" for row, column, count in triples]
     return "".join(f"{line}\n" for line in lines).encode()
 

@@ -8,7 +8,7 @@ container that corpora are handed over in.
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import gammaln, psi
+from scipy.special import gammaln, logsumexp, psi
 
 
 def expected_log(a):
@@ -119,7 +119,7 @@ def document_bound(ids, counts, gamma, lam, alpha):
     """Terms of one document in the bound (43), at the best phi for this gamma."""
     alpha = np.broadcast_to(alpha, len(lam))
     log_theta = expected_log(gamma)
-    words = counts @ np.log(np.exp(expected_log(lam)[:, ids].T + log_theta).sum(axis=1))
+    words = counts @ logsumexp(expected_log(lam)[:, ids].T + log_theta, axis=1)
     prior = gammaln(alpha.sum()) - gammaln(alpha).sum() + (alpha - 1) @ log_theta
     entropy = gammaln(gamma).sum() - gammaln(gamma.sum()) - (gamma - 1) @ log_theta
     return words + prior + entropy

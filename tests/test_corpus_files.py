@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from numpy.testing import assert_array_equal
 from dpsvi.corpus import as_corpus, load_corpus
 from dpsvi.corpus.readers import detect_format
 
-CORPORA = Path(__file__).parents[2] / "shared" / "corpora"
 # name: documents, words, entries, tokens, as stated by whoever put the corpora together
 SIZES = {
     "ap": (2_246, 10_473, 302_031, 435_838),
@@ -29,16 +27,9 @@ def cache_dir(tmp_path, monkeypatch):
     monkeypatch.setenv("DPSVI_CACHE_DIR", str(tmp_path / "cache"))
 
 
-def docword(name):
-    path = CORPORA / f"docword.{name}.txt.gz"
-    if not path.exists():
-        pytest.skip(f"the corpus {name} is not there")
-    return path
-
-
 @pytest.mark.parametrize("name", ["ap", "nyt"])
-def test_real_corpus_against_a_plain_reader(name):
-    path = docword(name)
+def test_real_corpus_against_a_plain_reader(name, corpora_folder):
+    path = corpora_folder / f"docword.{name}.txt.gz"
     corpus = load_corpus(path, "auto")
     rows, columns, values = np.loadtxt(path, skiprows=3, dtype=np.int64).T
     assert (*corpus.to_csr().shape, corpus.nnz, corpus.n_tokens) == SIZES[name]
@@ -52,9 +43,8 @@ def test_real_corpus_against_a_plain_reader(name):
 
 
 @pytest.mark.slow
-def test_wiki_in_little_memory(tmp_path):
+def test_wiki_in_little_memory(corpora_folder):
     """The first reading needs at most twice the memory of the result, and one block of text."""
-    path = docword("wiki")
     script = (
         "import resource, sys\n"
         "from dpsvi.corpus import load_corpus\n"
@@ -66,7 +56,8 @@ def test_wiki_in_little_memory(tmp_path):
         "size = corpus.index.nbytes + corpus.value.nbytes\n"
         "print(*corpus.to_csr().shape, corpus.nnz, int(corpus.n_tokens), size, after - before)"
     )
-    command = [sys.executable, "-c", script, docword("ap"), path]
+    paths = (corpora_folder / f"docword.{name}.txt.gz" for name in ("ap", "wiki"))
+    command = [sys.executable, "-c", script, *paths]
     out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     *sizes, nbytes, kilobytes = map(int, out.split())
     assert tuple(sizes) == SIZES["wiki"]
@@ -75,8 +66,8 @@ def test_wiki_in_little_memory(tmp_path):
 
 
 @pytest.mark.slow
-def test_wiki_twice():
-    path = docword("wiki")
+def test_wiki_twice(corpora_folder):
+    path = corpora_folder / "docword.wiki.txt.gz"
     first, second = load_corpus(path), load_corpus(path)
     assert (*second.to_csr().shape, second.nnz, second.n_tokens) == SIZES["wiki"]
     assert_array_equal(first.offsets, second.offsets)

@@ -188,7 +188,7 @@ def test_damaged_archives_are_refused_or_whole(fmt, matrix, data):
 def test_order_and_repeats_do_not_matter(matrix, data):
     """Entries shuffled and split in two are the same corpus, from file and from memory."""
     coo = matrix.tocoo()
-    triples = [(r, c, v) for r, c, v in zip(*coo.coords, coo.data, strict=True)]
+    triples = [(r, c, v) for r, c, v in zip(coo.row, coo.col, coo.data, strict=True)]
     halves = [(r, c, h) for r, c, v in triples for h in (v // 2, v - v // 2) if h]
     halves = data.draw(st.permutations(halves))
     header = f"{matrix.shape[0]}\n{matrix.shape[1]}\n{len(halves)}\n"

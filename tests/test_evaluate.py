@@ -242,11 +242,11 @@ def test_bound_of_each_document_is_below_its_evidence(fitted):
         geometric, error = log_evidence(
             *document, np.exp(expected_log(lam)), alpha, gamma, 20_000, rng
         )
-        mean, _ = log_evidence(*document, normalised(lam), alpha, gamma, 20_000, rng)
+        mean, other = log_evidence(*document, normalised(lam), alpha, gamma, 20_000, rng)
         assert bound < geometric + 4 * error + 1e-3
-        assert geometric < mean
+        assert bound < mean + 4 * other
         gaps.append(geometric - bound)
-    assert np.mean(gaps) < 1.0, "and not far below"
+    assert np.mean(gaps) < 2.0, "and not far below"
 
 
 def test_bound_does_not_depend_on_the_other_documents(fitted):
@@ -276,15 +276,17 @@ def test_bound_of_words_never_seen_in_training(eta):
     X = TopicCorpus(3, n_words=12, n_documents=200, n_tokens=15, alpha=0.4, seed=2).counts
     X[:, 11] = 0
     model = DPSVILDA(
-        3, doc_topic_prior=0.4, topic_word_prior=eta, local_step="mean_field", random_state=0
-    ).fit(X)
+        3, doc_topic_prior=0.4, topic_word_prior=eta, local_step="mean_field", random_state=0,
+        learning_rate=1.0, batch_size=200,
+    ).fit(X)  # fmt: skip
+    assert model.components_[:, 11] == pytest.approx(eta, rel=1e-3), "nothing but the prior"
     lam, alpha = model.components_.astype(np.float64), 0.4
     document = np.array([0, 11]), np.array([3.0, 1.0])
     gamma, _ = slow_local_step("mean_field", *document, lam, alpha, n_sweeps=100, tol=1e-3)
     row = np.zeros((1, 12))
     row[0, [0, 11]] = 3, 1
-    expected = np.exp(-document_bound(*document, gamma, lam, alpha) / 4)
-    assert model.perplexity(row, kind="bound") == pytest.approx(expected, rel=1e-2)
+    expected = -document_bound(*document, gamma, lam, alpha) / 4
+    assert np.log(model.perplexity(row, kind="bound")) == pytest.approx(expected, rel=1e-3)
 
 
 def test_bound_attribute_is_that_of_the_training_documents(fitted):

@@ -6,6 +6,8 @@ import argparse
 import json
 import sys
 
+from dpsvi.checks import check_choice
+
 
 def add_corpus_arguments(parser, required: bool = True) -> None:
     """Options that say where documents come from and how to read them."""
@@ -26,9 +28,12 @@ def read_corpus(args):
     from dpsvi.corpus import load_corpus
 
     if args.corpus.startswith("dataset:"):
-        from dpsvi.datasets import load_dataset
+        from dpsvi.datasets import fetch_nytimes, load_lee
 
-        return load_dataset(args.corpus.removeprefix("dataset:"))
+        known = {"lee": load_lee, "nytimes": fetch_nytimes}
+        name = args.corpus.removeprefix("dataset:")
+        check_choice("--corpus dataset", name, sorted(known))
+        return known[name]()
     return load_corpus(
         args.corpus, args.vocab or "auto", allow_fractional=args.allow_fractional,
         max_bytes=args.max_bytes, encoding=args.encoding, cache=not args.no_cache,

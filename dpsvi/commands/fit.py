@@ -23,8 +23,8 @@ def add_arguments(parser) -> None:
     add_corpus_arguments(parser)
     model = parser.add_argument_group("model")
     model.add_argument("--topics", type=int, default=100, metavar="K", help="[%(default)s]")
-    model.add_argument("--doc-topic-prior", type=_prior, metavar="X", help="number or auto [1/K]")
-    model.add_argument("--topic-word-prior", type=_prior, metavar="X", help="number or auto")
+    model.add_argument("--doc-topic-prior", type=_prior, default="auto", metavar="X", help="[%(default)s]")
+    model.add_argument("--topic-word-prior", type=_prior, default="auto", metavar="X", help="[%(default)s]")
     model.add_argument(
         "--local-step", choices=["collapsed", "mean_field"], default="collapsed",
         help="[%(default)s]",

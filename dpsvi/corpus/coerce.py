@@ -148,7 +148,7 @@ def _check_values(matrix, allow_fractional, source):
 
 def _place(matrix, entry):
     if matrix.format == "coo":
-        return tuple(int(axis[entry]) for axis in matrix.coords)
+        return int(matrix.row[entry]), int(matrix.col[entry])
     row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
     return row, int(matrix.indices[entry])
 

@@ -74,8 +74,10 @@ class Entries:
 
             matrix = coo_array((values, (rows, columns)), shape).tocsr()
         corpus = merge_repeated(matrix, source)
-        n_merged = n - corpus.nnz
-        warn(source, f"entries were out of order: sorted, and {n_merged} repeated ones summed")
+        # The order of words within a document means nothing, and lda-c's own files have any.
+        if not rows_in_order or corpus.nnz < n:
+            repeated = n - corpus.nnz
+            warn(source, f"documents out of order or words repeated: sorted, {repeated} summed")
         return corpus
 
 

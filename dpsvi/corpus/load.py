@@ -89,7 +89,8 @@ def load_corpus(
     Warns
     -----
     CorpusWarning
-        Entries were unsorted or repeated (sorted and summed), or documents are empty (kept).
+        Documents were out of order or words repeated (sorted and summed), or documents are
+        empty (kept).
     """
     if index_base not in (None, 0, 1):
         raise ValueError(f"index_base must be None, 0 or 1, got {index_base!r}")

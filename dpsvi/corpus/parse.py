@@ -89,9 +89,9 @@ def parse_triples(text, limits, state, rows, columns, values):
         if text[p] != _NEWLINE:
             row, p = _integer(text, p)
             column, p = _integer(text, _skip_spaces(text, p))
-            value, p, code = _number(text, _skip_spaces(text, p), limits[ALLOW_FRACTIONAL])
-            if row < 0 or column < 0:
+            if row < 0 or column < 0 or not _at_space(text, p):
                 return BAD_LINE
+            value, p, code = _number(text, _skip_spaces(text, p), limits[ALLOW_FRACTIONAL])
             if code != OK:
                 return code
             p = _skip_spaces(text, p)

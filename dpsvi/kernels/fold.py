@@ -102,16 +102,45 @@ def fold(basis, ids, counts, weight, total, ratio):
         ratio[i] = s0
 
 
+@inline_kernel
+def psi(x):
+    """digamma(x) for x > 0 by one step of its recurrence, which keeps small x exact."""
+    return np.log(np.float64(exp_digamma(x + np.float32(1)))) - 1.0 / x
+
+
 @kernel
 def count_proportions(gamma, tally):
-    """Add psi(gamma_k), psi(sum gamma) and 1 to the tally: what learning alpha needs."""
+    """Add psi(gamma_k), psi(sum gamma) and 1 to the tally: E log theta, for learning alpha."""
     n_columns = gamma.shape[0]
-    total = 0.0
+    total = np.float32(0)
     for k in range(n_columns):
         if gamma[k] > 0:
             total += gamma[k]
-            tally[k] += np.log(exp_digamma(gamma[k]))
-    tally[n_columns] += np.log(exp_digamma(total))
+            tally[k] += psi(gamma[k])
+    tally[n_columns] += psi(total)
+    tally[n_columns + 1] += 1.0
+
+
+@kernel
+def count_evidence(gamma, alpha, tally):
+    """Add E[psi(n_k + alpha_k) - psi(alpha_k)], its like for sum n, and 1 to the tally.
+
+    n_k, the tokens of topic k, is random: m_k = gamma_k - alpha_k is its mean and it is 0 with
+    probability exp(-m_k).  Like Teh et al. (2007) the expectation is taken at the mean of n_k
+    given n_k > 0.  Taken at m_k itself, many small shares of a token look like many topics, and
+    alpha grows without end.
+    """
+    n_columns = gamma.shape[0]
+    total, prior = np.float32(0), np.float32(0)
+    for k in range(n_columns):
+        if alpha[k] > 0:
+            a = np.float32(alpha[k])
+            total += gamma[k]
+            prior += a
+            mean = max(gamma[k] - a, np.float32(1e-6))
+            present = -np.expm1(-np.float64(mean))
+            tally[k] += present * (psi(np.float32(mean / present) + a) - psi(a))
+    tally[n_columns] += psi(total) - psi(prior)
     tally[n_columns + 1] += 1.0
 
 

@@ -20,7 +20,7 @@ from dpsvi.kernels.fold import (
     SWEEPS,
     TOL,
     add_outer,
-    count_proportions,
+    count_evidence,
     fold,
     list_words,
     prefetch_words,
@@ -88,7 +88,7 @@ def local(shared, scale, hyper, items, batch, work):
                 break
         add_outer(work.stats, ids, ratio, weight)
         if hyper[n_columns + LEARN_ALPHA] > 0:
-            count_proportions(gamma, work.tally)
+            count_evidence(gamma, hyper[:n_columns], work.tally)
         if warm:
             shared.item_memory[d] = gamma
     for i in range(n):

@@ -12,11 +12,11 @@ import numpy as np
 
 from dpsvi.base import Model
 from dpsvi.kernels.fold import ETA, LEARN_ALPHA, LEARN_ETA, SWEEPS, TOL
-from dpsvi.kernels.special import SMALLEST
 from dpsvi.models.lda_steps import collapsed, mean_field, responsibilities
 
 LANES = 16  # float32 numbers in the widest vector register; rows start on a cache line
 FLOAT = np.dtype(np.float32)
+_FIRST_REFINE = 50  # steps
 LOCAL_STEPS = {"mean_field": mean_field.local, "collapsed": collapsed.local}
 
 
@@ -86,28 +86,40 @@ def _scratch(columns, longest):
 
 
 def refine(hyper, state, tally) -> None:
-    """Learn the priors: a Newton step for alpha, a fixed-point step for eta; `hyper` in place.
+    """Learn the priors from what the local steps saw since the last call; `hyper` in place.
 
-    alpha maximises the expected log-likelihood of the proportions seen since the last call, with
-    the linear-time Newton iteration of Minka (2000) that Hoffman et al. (2010) use; half of the
-    way is taken each time, since the documents of one interval are a sample.  eta follows Minka's
-    fixed point for the symmetric Dirichlet on the expected word counts of the topics.
+    Not before the topics differ: documents that all look alike would ask for an infinite alpha.
+    Half of the way (in logarithms) is taken each time, since the documents of one interval are a
+    sample.
     """
     columns = state.model.shape[1]
+    if state.step < _FIRST_REFINE:
+        return
+    real = hyper[:columns] > 0
     n = tally[columns + 1]
     if hyper[columns + LEARN_ALPHA] and n > 0:
-        real = hyper[:columns] > 0
-        mean_log_theta = (tally[:columns][real] - tally[columns]) / n
         old = hyper[:columns][real]
-        hyper[:columns][real] = np.sqrt(old * newton_alpha(old, mean_log_theta))
+        if state.model.local is mean_field.local:
+            new = newton_alpha(old, (tally[:columns][real] - tally[columns]) / n)
+        else:
+            new = old * tally[:columns][real] / tally[columns]
+        hyper[:columns][real] = np.clip(np.sqrt(old * new), 1e-3, 10.0)
     if hyper[columns + LEARN_ETA]:
-        counts = state.model.real.type(state.scale) * state.shared.rows[:, hyper[:columns] > 0]
-        hyper[columns + ETA] = fixed_point_eta(hyper[columns + ETA], counts)
+        # 2,000 words say enough about one number.
+        every = max(1, state.model.shape[0] // 2000)
+        sample = state.scale * state.shared.rows[::every, :][:, real].astype(np.float64)
+        totals = state.scale * state.shared.totals.sum(axis=0)[real]
+        hyper[columns + ETA] = fixed_point_eta(
+            hyper[columns + ETA], sample, totals, state.model.shape[0]
+        )
         state.model.prior[:] = hyper[columns + ETA]
 
 
 def newton_alpha(alpha, mean_log_theta, n_steps: int = 20):
-    """Maximise ``ln Gamma(sum a) - sum ln Gamma(a_k) + sum (a_k - 1) mean_log_theta_k``."""
+    """Maximise ``ln Gamma(sum a) - sum ln Gamma(a_k) + sum (a_k - 1) mean_log_theta_k``.
+
+    The linear-time Newton iteration of Minka (2000), as Hoffman et al. (2010) use it.
+    """
     from scipy.special import polygamma, psi
 
     alpha = alpha.astype(np.float64).copy()
@@ -123,20 +135,31 @@ def newton_alpha(alpha, mean_log_theta, n_steps: int = 20):
         alpha -= scale * step
         if np.max(np.abs(scale * step) / alpha) < 1e-6:
             break
-    return np.clip(alpha, SMALLEST / 10, 100.0)
+    return alpha
 
 
-def fixed_point_eta(eta, counts, n_steps: int = 5):
-    """A few of Minka's fixed-point steps for a symmetric Dirichlet, given expected counts."""
+def fixed_point_eta(eta, sample, totals, n_words, n_steps: int = 5):
+    """A few of Minka's (2000) fixed-point steps for a symmetric Dirichlet, given expected counts.
+
+    Counts are random here too; see :func:`dpsvi.kernels.fold.count_evidence`.
+
+    Parameters
+    ----------
+    eta : float
+    sample : float64 array, (n_sampled_words, n_topics)
+        Expected counts of some of the words.
+    totals : float64 array, (n_topics,)
+        Expected counts of all words.
+    n_words, n_steps : int
+    """
     from scipy.special import psi
 
-    n_words = counts.shape[0]
-    sample = counts[:: max(1, n_words // 2000)]  # 2,000 words say enough about one number
-    totals = counts.sum(axis=0, dtype=np.float64)
+    sample = np.maximum(sample, 1e-6)
+    present = -np.expm1(-sample)
     for _ in range(n_steps):
-        above = (psi(sample + eta) - psi(eta)).sum() * (n_words / len(sample))
-        below = n_words * (psi(totals + n_words * eta) - psi(n_words * eta)).sum()
-        eta = float(np.clip(eta * above / below, 1e-4, 10.0))
+        above = (present * (psi(sample / present + eta) - psi(eta))).sum()
+        below = (psi(totals + n_words * eta) - psi(n_words * eta)).sum()
+        eta = float(np.clip(eta * above / (len(sample) * below), 1e-4, 10.0))
     return eta
 
 

@@ -18,7 +18,7 @@ from dpsvi.kernels.fold import (
     ETA,
     LEARN_ALPHA,
     SWEEPS,
-    count_proportions,
+    count_evidence,
     list_words,
     prefetch_words,
     topic_sizes,
@@ -77,7 +77,7 @@ def local(shared, scale, hyper, items, batch, work):
                     stats[k] += change
                     old[k] = np.uint16(new)
         if hyper[n_columns + LEARN_ALPHA] > 0:
-            count_proportions(gamma, work.tally)
+            count_evidence(gamma, hyper[:n_columns], work.tally)
     for i in range(n):
         work.slot[work.touched[i]] = -1
     return n

@@ -1,0 +1,518 @@
+"""The Gaussian mixture and its distributions against slow numpy, Monte Carlo and scikit-learn."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from scipy import special, stats
+from sklearn.mixture import BayesianGaussianMixture
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dpsvi.expfam import dirichlet, normal_wishart
+from dpsvi.expfam.digamma import digamma
+from dpsvi.fit import fit
+from dpsvi.models import gaussian_mixture as gm
+from dpsvi.models.gaussian_mixture import DPSVIGaussianMixture
+from dpsvi.schedules import constant
+from dpsvi.svi import State
+from dpsvi.task import make_task, make_works
+
+
+def clusters(rng, n=600, n_features=2, n_components=3, spread=6.0):
+    """Points, their components, and the means and covariances they were drawn with."""
+    means = spread * rng.normal(size=(n_components, n_features))
+    roots = rng.normal(size=(n_components, n_features, n_features)) / math.sqrt(n_features)
+    roots += 0.3 * np.eye(n_features)
+    z = rng.integers(n_components, size=n)
+    X = means[z] + np.einsum("nij,nj->ni", roots[z], rng.normal(size=(n, n_features)))
+    return X, z, means, roots @ roots.swapaxes(1, 2)
+
+
+def some_prior(n_features, rng):
+    root = rng.normal(size=(n_features, n_features))
+    covariance = root @ root.T + np.eye(n_features)
+    return gm.Prior(0.7, 0.3, rng.normal(size=n_features), n_features + 1.5, covariance)
+
+
+def start(X, n_components, prior, rng, n_threads=1):
+    """A state from random responsibilities, and these."""
+    resp = rng.dirichlet(np.ones(n_components), size=len(X))
+    origins, rows = gm.first_statistics(X, resp, prior.mean)
+    return State.start(gm.make_model(prior, origins, rows), rng, n_threads), resp
+
+
+# --- coordinate ascent as in Bishop 10.2, written for reading --------------------------------------
+
+
+def global_step(X, resp, prior):
+    """(alpha, kappa, m, W^-1, nu) of every component, 10.58-10.63."""
+    q = []
+    for r in resp.T:
+        mass = r.sum()
+        mean = r @ X / mass
+        scatter = sum(r_n * np.outer(x - mean, x - mean) for r_n, x in zip(r, X, strict=True))
+        kappa = prior.mean_precision + mass
+        m = (prior.mean_precision * prior.mean + mass * mean) / kappa
+        shift = mean - prior.mean
+        w_inv = prior.covariance + scatter
+        w_inv = w_inv + prior.mean_precision * mass / kappa * np.outer(shift, shift)
+        alpha, nu = prior.weight_concentration + mass, prior.degrees_of_freedom + mass
+        q.append((alpha, kappa, m, w_inv, nu))
+    return q
+
+
+def log_rho(X, q):
+    """ln rho_nk, 10.46."""
+    n = X.shape[1]
+    total = sum(alpha for alpha, *_ in q)
+    columns = []
+    for alpha, kappa, m, w_inv, nu in q:
+        log_det = special.digamma((nu + 1 - np.arange(1, n + 1)) / 2).sum()
+        log_det += n * math.log(2) - np.log(np.linalg.det(w_inv))
+        square = [n / kappa + nu * (x - m) @ np.linalg.inv(w_inv) @ (x - m) for x in X]
+        log_pi = special.digamma(alpha) - special.digamma(total)
+        columns.append(log_pi + log_det / 2 - n / 2 * math.log(2 * math.pi) - np.array(square) / 2)
+    return np.array(columns).T
+
+
+def local_step(X, q):
+    log_p = log_rho(X, q)
+    bound = special.logsumexp(log_p, axis=1)
+    return np.exp(log_p - bound[:, None]), bound
+
+
+def as_components(state):
+    """What :func:`global_step` returns, from a state."""
+    q = gm.read(state)
+    w_inv = q.degrees_of_freedom[:, None, None] * q.covariances
+    return list(
+        zip(
+            q.weight_concentration, q.mean_precision, q.origins + q.shift, w_inv,
+            q.degrees_of_freedom, strict=True,
+        )
+    )  # fmt: skip
+
+
+def close(q, expected, tol=1e-8):
+    for component, wanted in zip(q, expected, strict=True):
+        for value, want in zip(component, wanted, strict=True):
+            np.testing.assert_allclose(value, want, rtol=tol, atol=tol * np.abs(want).max())
+
+
+# --- distributions ---------------------------------------------------------------------------------
+
+
+def test_digamma():
+    x = np.geomspace(1e-6, 1e12, 400)
+    np.testing.assert_allclose([digamma(v) for v in x], special.digamma(x), rtol=1e-13, atol=1e-14)
+
+
+def test_dirichlet_kl_is_the_mean_of_log_ratios(rng):
+    a, a0 = np.array([0.8, 3.0, 6.5]), np.array([1.0, 2.0, 2.5])
+    x = rng.dirichlet(a, size=200_000)
+    log_ratio = stats.dirichlet(a).logpdf(x.T) - stats.dirichlet(a0).logpdf(x.T)
+    assert_mean(log_ratio, dirichlet.kl(a, a0))
+    assert abs(dirichlet.kl(a, a)) < 1e-12
+
+
+def test_normal_wishart_kl_is_the_mean_of_log_ratios(rng):
+    root = np.array([[1.0, 0.0], [0.4, 0.8]])
+    q = (2.5, np.array([0.3, -1.0]), root @ root.T, 6.0)
+    p = (0.7, np.array([0.0, 0.2]), np.array([[2.0, 0.3], [0.3, 1.0]]), 4.5)
+    precisions = stats.wishart(q[3], np.linalg.inv(q[2])).rvs(20_000, random_state=rng)
+    log_ratio = []
+    for precision in precisions:
+        covariance = np.linalg.inv(precision)
+        mu = rng.multivariate_normal(q[1], covariance / q[0])
+        log_ratio.append(
+            stats.multivariate_normal(q[1], covariance / q[0]).logpdf(mu)
+            - stats.multivariate_normal(p[1], covariance / p[0]).logpdf(mu)
+        )
+    for sign, (_, _, w_inv, nu) in ((1, q), (-1, p)):
+        density = stats.wishart(nu, np.linalg.inv(w_inv)).logpdf(np.moveaxis(precisions, 0, -1))
+        log_ratio = np.array(log_ratio) + sign * density
+    assert_mean(log_ratio, normal_wishart.kl(q, p))
+    assert abs(normal_wishart.kl(q, q)) < 1e-12
+
+
+def assert_mean(sample, value):
+    error = sample.std() / math.sqrt(len(sample))
+    assert error < 0.05 * value
+    assert abs(sample.mean() - value) < 4 * error
+
+
+def natural_row(rng, n, mass=50.0):
+    """Natural parameters after `mass` points, and what they stand for."""
+    X = rng.normal(size=(int(mass), n)) @ rng.normal(size=(n, n)) + 3
+    prior = np.eye(n) + 0.5
+    kappa, nu = 2.0 + mass, n + 1.0 + mass
+    row = np.concatenate([[kappa], X.sum(axis=0), (X.T @ X + prior).ravel(), [nu]])
+    m = X.sum(axis=0) / kappa
+    return row, np.diag(np.linalg.cholesky(prior)) ** 2, (kappa, m, X.T @ X + prior, nu)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_standard_form(rng, n):
+    row, floor, (kappa, m, psi, nu) = natural_row(rng, n)
+    normal_wishart.to_standard(row, floor)
+    factor = row[n + 1 : -1].reshape(n, n)
+    assert (np.triu(factor, 1) == 0).all()
+    np.testing.assert_allclose(row[1 : n + 1], m, rtol=1e-12)
+    w_inv = psi - kappa * np.outer(m, m)
+    np.testing.assert_allclose(nu * factor @ factor.T, w_inv, rtol=1e-9, atol=1e-9)
+    expected = special.digamma((nu - np.arange(n)) / 2).sum() + n * math.log(2)
+    expected -= np.linalg.slogdet(w_inv)[1]
+    assert normal_wishart.expected_log_det(row, n) == pytest.approx(expected, rel=1e-12)
+
+
+def test_damaged_covariance_is_repaired(rng):
+    """Entries that lost 30 % at random: symmetric and definite again, variances as they were."""
+    n, broken = 12, 0
+    for _ in range(200):
+        row, floor, _ = natural_row(rng, n)
+        psi = row[n + 1 : -1].reshape(n, n)
+        psi *= rng.choice([0.7, 1.0], p=[0.2, 0.8], size=(n, n))
+        m = row[1 : n + 1] / row[0]
+        w_inv = (psi + psi.T) / 2 - row[0] * np.outer(m, m)
+        broken += np.linalg.eigvalsh(w_inv)[0] < 0
+        nu = row[-1]
+        normal_wishart.to_standard(row, floor)
+        factor = row[n + 1 : -1].reshape(n, n)
+        assert np.isfinite(factor).all() and (np.diag(factor) > 0).all()
+        variances = np.maximum(np.diag(w_inv), floor) / nu
+        np.testing.assert_allclose(np.diag(factor @ factor.T), variances, rtol=1e-9)
+    assert broken > 50
+
+
+# --- the local step --------------------------------------------------------------------------------
+
+
+def run_local(state, X, batch):
+    """lam-hat less the prior, as the kernel gives it for a batch, of the whole data's size."""
+    model, items = state.model, gm.point_items(X)
+    (work,) = make_works(model, items, len(batch), 1)
+    work.totals[:] = state.shared.totals.sum(axis=0)
+    task = make_task(model, state.shared, items, len(batch), (work,))
+    local = task.local
+    n = local(state.shared, state.scale, model.hyper, items, np.array(batch, np.int32), work)
+    assert n == 1 and work.touched[0] == 0 and (work.slot == -1).all()
+    return work.stats[0] * len(X) / len(batch)
+
+
+@pytest.mark.parametrize(
+    ("n", "n_features", "n_components", "offset"),
+    [(1, 2, 3, 0), (63, 1, 1, 0), (64, 3, 4, 0), (150, 5, 2, 0), (150, 2, 3, 1e6)],
+)
+def test_kernel_equals_slow_reference(rng, n, n_features, n_components, offset):
+    X = clusters(rng, n, n_features, n_components)[0] + offset
+    prior = some_prior(n_features, rng)
+    prior = prior._replace(mean=prior.mean + offset)
+    state, _ = start(X, n_components, prior, rng)
+    origins = gm.read(state).origins
+    resp, bound = local_step(X, as_components(state))
+    expected = []
+    for k in range(n_components):
+        x, r = X - origins[k], resp[:, k]
+        psi = np.einsum("n,ni,nj", r, x, x).ravel()
+        expected.append(np.concatenate([[r.sum()] * 2, r @ x, psi, [r.sum()]]))
+    got = run_local(state, X, range(n)).reshape(n_components, -1)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    q = gm.read(state)
+    got_resp, got_bound = np.empty((n, n_components)), np.empty(n)
+    everything = np.arange(n, dtype=np.int32)
+    gm.infer(gm.point_items(X), everything, q.expected, q.origins, got_resp, got_bound)
+    np.testing.assert_allclose(got_resp, resp, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(got_bound, bound, rtol=1e-8)
+
+
+def test_single_points_are_unbiased(rng):
+    """The mean of lam-hat over all batches of one point is lam-hat of all points."""
+    X = clusters(rng, 70)[0]
+    state, _ = start(X, 3, some_prior(2, rng), rng)
+    singles = [run_local(state, X, [i]) for i in range(len(X))]
+    whole = run_local(state, X, range(len(X)))
+    np.testing.assert_allclose(np.mean(singles, axis=0), whole, rtol=1e-10, atol=1e-10)
+
+
+# --- full batches with rate 1 are coordinate ascent ------------------------------------------------
+
+
+def test_full_batches_are_coordinate_ascent(rng):
+    X = clusters(rng, 150)[0]
+    prior = some_prior(2, rng)
+    state, resp = start(X, 3, prior, rng)
+    q = global_step(X, resp, prior)
+    close(as_components(state), q)
+    items, bounds = gm.point_items(X), []
+    for _ in range(25):
+        resp, bound = local_step(X, q)
+        bounds.append(gm.lower_bound(gm.read(state), prior, bound, len(X)))
+        q = global_step(X, resp, prior)
+        fit(state, items, schedule=constant(1.0), batch_size=len(X), n_passes=1, rng=rng)
+        close(as_components(state), q)
+    rises = np.diff(bounds)
+    assert (rises > -1e-9 * abs(bounds[-1])).all() and rises.sum() > 10
+
+
+@pytest.mark.parametrize(("n_features", "n_components"), [(1, 2), (3, 4)])
+def test_fixed_point_of_scikit_learn(rng, n_features, n_components):
+    X = clusters(rng, 400, n_features, n_components)[0]
+    root = rng.normal(size=(n_features, n_features))
+    priors = dict(
+        weight_concentration_prior=0.4, mean_precision_prior=0.1,
+        mean_prior=X.mean(axis=0) + 0.5, degrees_of_freedom_prior=n_features + 2.0,
+        covariance_prior=root @ root.T + np.eye(n_features),
+    )  # fmt: skip
+    theirs = BayesianGaussianMixture(
+        n_components=n_components, weight_concentration_prior_type="dirichlet_distribution",
+        reg_covar=0, tol=1e-12, max_iter=5000, random_state=0, **priors,
+    ).fit(X)  # fmt: skip
+    ours = DPSVIGaussianMixture(
+        n_components, learning_rate=1.0, batch_size=len(X), max_iter=400, random_state=0, **priors,
+    ).fit(X)  # fmt: skip
+    order = np.argsort(ours.means_[:, 0])[np.argsort(np.argsort(theirs.means_[:, 0]))]
+    for name in (
+        "weights_", "means_", "covariances_", "precisions_", "weight_concentration_",
+        "mean_precision_", "degrees_of_freedom_",
+    ):  # fmt: skip
+        np.testing.assert_allclose(
+            getattr(ours, name)[order], getattr(theirs, name), rtol=1e-4, atol=1e-6, err_msg=name
+        )
+    np.testing.assert_allclose(ours.score_samples(X), theirs.score_samples(X), rtol=1e-4)
+    # Theirs leaves out what does not depend on q: the terms of the data and of the priors.
+    alpha, nu = priors["weight_concentration_prior"], priors["degrees_of_freedom_prior"]
+    rest = -len(X) * n_features / 2 * math.log(2 * math.pi)
+    rest += special.gammaln(n_components * alpha) - n_components * special.gammaln(alpha)
+    rest += n_components * n_features / 2 * math.log(priors["mean_precision_prior"])
+    wishart = -nu / 2 * np.linalg.slogdet(priors["covariance_prior"])[1]
+    wishart += nu * n_features / 2 * math.log(2) + special.multigammaln(nu / 2, n_features)
+    rest -= n_components * wishart
+    assert ours.lower_bound_ == pytest.approx(theirs.lower_bound_ + rest, rel=1e-6)
+
+
+# --- the estimator -----------------------------------------------------------------------------------
+
+
+@parametrize_with_checks([DPSVIGaussianMixture()])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def match(found, wanted):
+    """Numbers of the found components that lie nearest to the wanted means."""
+    distances = np.linalg.norm(wanted[:, None] - found[None], axis=2)
+    order = distances.argmin(axis=1)
+    assert len(set(order.tolist())) == len(wanted)
+    return order
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("init_params", ["kmeans", "random"])
+def test_known_truth_is_recovered(n_jobs, init_params):
+    X, z, means, covariances = clusters(np.random.default_rng(2), 6000, 3, 3)
+    mixture = DPSVIGaussianMixture(
+        3, init_params=init_params, n_jobs=n_jobs, batch_size=100, random_state=0
+    ).fit(X)
+    order = match(mixture.means_, means)
+    np.testing.assert_allclose(mixture.weights_[order], np.bincount(z) / len(z), atol=0.01)
+    np.testing.assert_allclose(mixture.means_[order], means, atol=0.1)
+    np.testing.assert_allclose(mixture.covariances_[order], covariances, rtol=0.1, atol=0.05)
+    assert (mixture.predict(X) == order[z]).mean() > 0.99
+    assert mixture.n_iter_ == 30 and mixture.n_batch_iter_ == 1800
+
+
+def test_surplus_components_are_given_up():
+    X, *_ = clusters(np.random.default_rng(2), 2000, 2, 3)
+    mixture = DPSVIGaussianMixture(
+        6, learning_rate=1.0, batch_size=2000, max_iter=200, random_state=0
+    ).fit(X)
+    assert (mixture.weights_ > 0.01).sum() == 3
+
+
+def test_threads_reach_the_score_of_one():
+    """Held-out score within 0.02 nats a point, over seeds, where a step is a hundredth of a pass."""
+    X, *_ = clusters(np.random.default_rng(0), 12_000, 10, 5, spread=2.0)
+    held_out, X = X[:2000], X[2000:]
+    scores = {}
+    for n_jobs in (1, 2):
+        scores[n_jobs] = [
+            DPSVIGaussianMixture(
+                5, n_jobs=n_jobs, batch_size=100, max_iter=3, random_state=seed
+            ).fit(X).score(held_out)
+            for seed in range(4)
+        ]  # fmt: skip
+    np.testing.assert_allclose(scores[2], scores[1], atol=0.02)
+
+
+def test_additions_that_races_lose_are_kept(rng):
+    """The row of the engine's matrix may be short: what is read comes from the totals."""
+    X, *_ = clusters(rng)
+    mixture = DPSVIGaussianMixture(3, random_state=0, max_iter=3).fit(X)
+    means = mixture.means_
+    mixture._state.shared.rows[0, ::3] *= 0.9
+    assert np.array_equal(mixture._attributes(mixture._state)["means_"], means)
+    resumed = mixture._again(mixture._state)
+    np.testing.assert_allclose(mixture._attributes(resumed)["means_"], means, rtol=1e-12)
+
+
+def test_same_seed_gives_the_same_bits(rng):
+    X, *_ = clusters(rng, 500)
+    a, b, c = (
+        DPSVIGaussianMixture(4, random_state=seed, engine=engine, max_iter=3).fit(X)
+        for seed, engine in ((0, "threads"), (0, "serial"), (1, "threads"))
+    )
+    assert np.array_equal(a.means_, b.means_) and np.array_equal(a.covariances_, b.covariances_)
+    assert not np.array_equal(a.means_, c.means_)
+
+
+@pytest.mark.parametrize("init_params", ["kmeans", "random"])
+@pytest.mark.parametrize(
+    "case",
+    ["one point", "identical", "K > n", "D = 1", "K = 1", "constant feature", "D > n", "duplicates"],
+)
+def test_odd_data(rng, case, init_params):
+    X, n_components = rng.normal(size=(40, 3)), 3
+    match case:
+        case "one point":
+            X = X[:1]
+        case "identical":
+            X = np.repeat(X[:1], 20, axis=0)
+        case "K > n":
+            X, n_components = X[:4], 9
+        case "D = 1":
+            X = X[:, :1]
+        case "K = 1":
+            n_components = 1
+        case "constant feature":
+            X[:, 1] = 7.0
+        case "D > n":
+            X = rng.normal(size=(5, 12))
+        case "duplicates":
+            X = np.repeat(X[:2], 20, axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mixture = DPSVIGaussianMixture(
+            n_components, init_params=init_params, batch_size=8, random_state=0
+        ).fit(X)
+    proba = mixture.predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    np.testing.assert_allclose(mixture.weights_.sum(), 1)
+    assert np.isfinite(mixture.lower_bound_) and np.isfinite(mixture.score(X))
+    assert np.linalg.eigvalsh(mixture.covariances_).min() > 0
+    identity = np.broadcast_to(np.eye(X.shape[1]), mixture.covariances_.shape)
+    np.testing.assert_allclose(mixture.covariances_ @ mixture.precisions_, identity, atol=1e-6)
+    assert mixture.sample(10)[0].shape == (10, X.shape[1])
+
+
+@pytest.mark.parametrize("init_params", ["kmeans", "random"])
+def test_far_from_zero(rng, init_params):
+    """Shifting the data by 1e8 shifts the means, to the data's own rounding, and nothing else."""
+    X = np.round(clusters(rng, 400)[0] * 2**20) / 2**20  # the shifted numbers are exact to 2**-26
+    near, far = (
+        DPSVIGaussianMixture(3, init_params=init_params, batch_size=50, random_state=0).fit(data)
+        for data in (X, X + 2.0**26)
+    )
+    np.testing.assert_allclose(far.means_ - 2.0**26, near.means_, atol=1e-6)
+    np.testing.assert_allclose(far.covariances_, near.covariances_, rtol=1e-5, atol=1e-6)
+    assert far.lower_bound_ == pytest.approx(near.lower_bound_, rel=1e-6)
+
+
+def test_float32_as_in_scikit_learn(rng):
+    X = clusters(rng)[0]
+    wide = DPSVIGaussianMixture(3, random_state=0).fit(X)
+    ours = DPSVIGaussianMixture(3, random_state=0).fit(X.astype(np.float32))
+    theirs = BayesianGaussianMixture(n_components=3, random_state=0).fit(X.astype(np.float32))
+    for name in ("weights_", "means_", "covariances_", "precisions_", "mean_precision_"):
+        assert getattr(ours, name).dtype == getattr(theirs, name).dtype, name
+        np.testing.assert_allclose(getattr(ours, name), getattr(wide, name), rtol=1e-3, atol=1e-4)
+    X = X.astype(np.float32)
+    for name in ("predict_proba", "score_samples"):
+        assert getattr(ours, name)(X).dtype == getattr(theirs, name)(X).dtype, name
+
+
+def test_partial_fit_follows_a_stream(rng):
+    X, *_ = clusters(rng, 9000, 3, 3)
+    held_out, X = X[:1000], X[1000:]
+    batch = DPSVIGaussianMixture(3, random_state=0, batch_size=100).fit(X)
+    stream = DPSVIGaussianMixture(3, random_state=0, batch_size=100, total_samples=len(X))
+    for first in range(0, len(X), 500):
+        stream.partial_fit(X[first : first + 500])
+    assert stream.n_iter_ == 16 and stream.n_batch_iter_ == 80
+    # Counts stand for all the data: the points and the prior.
+    total = stream.weight_concentration_.sum()
+    assert total == pytest.approx(len(X) + 1, rel=1e-6)
+    assert stream.score(held_out) == pytest.approx(batch.score(held_out), abs=0.02)
+    with pytest.raises(ValueError, match="features"):
+        stream.partial_fit(X[:, :2])
+
+
+def test_warm_start_goes_on(rng):
+    X, *_ = clusters(rng)
+    once = DPSVIGaussianMixture(3, random_state=0, max_iter=2, warm_start=True).fit(X)
+    before, steps = once.lower_bound_, once.n_batch_iter_
+    prior = once._prior
+    once.fit(X)
+    assert once.lower_bound_ > before and once.n_batch_iter_ == 2 * steps and once._prior is prior
+    with pytest.raises(ValueError, match="n_components was 3"):
+        once.set_params(n_components=4).fit(X)
+
+
+def test_early_stopping_follows_the_held_out_score(rng):
+    X, *_ = clusters(rng, 2000)
+    mixture = DPSVIGaussianMixture(
+        3, random_state=0, max_iter=100, batch_size=100, early_stopping=True, validation_size=0.25
+    ).fit(X)
+    scores = [entry["score"] for entry in mixture.history_]
+    assert 3 <= mixture.n_iter_ == len(scores) < 100
+    assert scores[-1] == pytest.approx(mixture.score(X), abs=0.1)
+
+
+def test_sample_has_the_moments_of_the_mixture(rng):
+    X, *_ = clusters(rng)
+    mixture = DPSVIGaussianMixture(3, random_state=0).fit(X)
+    drawn, z = mixture.sample(60_000)
+    np.testing.assert_allclose(np.bincount(z) / len(z), mixture.weights_, atol=0.01)
+    for k in range(3):
+        scale = np.sqrt(np.diag(mixture.covariances_[k]).max())
+        np.testing.assert_allclose(drawn[z == k].mean(axis=0), mixture.means_[k], atol=0.05 * scale)
+        covariance = np.cov(drawn[z == k].T)
+        np.testing.assert_allclose(covariance, mixture.covariances_[k], atol=0.05 * scale**2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_save_and_load(rng, tmp_path, dtype):
+    X = clusters(rng)[0].astype(dtype)
+    mixture = DPSVIGaussianMixture(3, random_state=0, max_iter=3).fit(X)
+    mixture.save(tmp_path / "model")
+    loaded = DPSVIGaussianMixture.load(tmp_path / "model")
+    for name in ("means_", "covariances_", "weights_"):
+        np.testing.assert_allclose(getattr(loaded, name), getattr(mixture, name), rtol=1e-5)
+    np.testing.assert_allclose(loaded.score_samples(X), mixture.score_samples(X), rtol=1e-5)
+    assert loaded.lower_bound_ == mixture.lower_bound_
+    assert loaded.get_params() == mixture.get_params()
+    a, b = mixture.partial_fit(X), loaded.partial_fit(X)
+    np.testing.assert_allclose(a.means_, b.means_, rtol=1e-5)
+    assert a.n_batch_iter_ == b.n_batch_iter_ and a.n_iter_ == b.n_iter_ == 4
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        (dict(n_components=0), "n_components must be an integer >= 1"),
+        (dict(weight_concentration_prior=0), "weight_concentration_prior must be a number > 0"),
+        (dict(mean_precision_prior=-1), "mean_precision_prior must be a number > 0"),
+        (dict(degrees_of_freedom_prior=1), "degrees_of_freedom_prior must be a number > 1"),
+        (dict(mean_prior=[0, 1, 2]), r"mean_prior must be finite and of shape \(2,\)"),
+        (dict(mean_prior=[0, np.nan]), "mean_prior must be finite"),
+        (dict(covariance_prior=np.eye(3)), r"covariance_prior must be finite and of shape \(2, 2"),
+        (dict(covariance_prior=np.ones((2, 2))), "symmetric and positive definite"),
+        (dict(covariance_prior=[[1, 0.5], [0, 1]]), "symmetric and positive definite"),
+        (dict(init_params="k-means"), "init_params must be one of"),
+        (dict(engine="gpu"), "engine must be one of"),
+        (dict(batch_size=0), "batch_size must be an integer >= 1"),
+    ],
+)
+def test_bad_parameters_are_named(rng, params, message):
+    with pytest.raises(ValueError, match=message):
+        DPSVIGaussianMixture(**params).fit(rng.normal(size=(20, 2)))

@@ -22,7 +22,7 @@ from dpsvi.task import Task, make_task, make_works
 
 log = logging.getLogger(__name__)
 
-_REFINES_A_PASS = 10
+_REFINES_A_PASS, _STEPS_A_REFINE = 10, 20  # at most, at least
 
 
 def fit(
@@ -85,7 +85,9 @@ def fit(
     sizes = np.full(steps_a_pass, batch_size)
     sizes[-1] = n_items - batch_size * (steps_a_pass - 1)
     looks = _cuts(steps_a_pass, 1.0 if observe_every is None else observe_every)
-    refines = _cuts(steps_a_pass, 1.0 / _REFINES_A_PASS) if model.refine else set()
+    refines = set()
+    if model.refine is not None:
+        refines = _cuts(steps_a_pass, max(1 / _REFINES_A_PASS, _STEPS_A_REFINE / steps_a_pass))
     seconds = 0.0
     for epoch in range(n_passes):
         order = rng.permutation(n_items).astype(np.int32)

@@ -53,7 +53,7 @@ FLOAT = np.dtype(np.float64)
 _SAMPLE = 10_000  # points that the first responsibilities are found on
 
 
-# -- the local step -------------------------------------------------------------------------------
+# --- the local step ---------------------------------------------------------------------------
 
 
 @inline_kernel
@@ -137,7 +137,7 @@ def infer(items, batch, expected, origins, resp, bound):
                     resp[first + i, k] = r[k, i]
 
 
-# -- the model -------------------------------------------------------------------------------------
+# --- the model --------------------------------------------------------------------------------
 
 
 class Prior(NamedTuple):
@@ -267,7 +267,7 @@ def point_items(X) -> Items:
     return as_items(offsets, np.empty(0, np.int32), np.ravel(X), FLOAT)
 
 
-# -- the estimator ---------------------------------------------------------------------------------
+# --- the estimator ----------------------------------------------------------------------------
 
 
 class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
@@ -352,7 +352,8 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
 
     Notes
     -----
-    Inference is in float64; fitted arrays and results are float32 for float32 data.
+    Inference is in float64; for float32 data the fitted arrays, responsibilities and scores are
+    float32.
 
     References
     ----------
@@ -408,7 +409,7 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         self.verbose = verbose
         self.callbacks = callbacks
 
-    # -- fitting ------------------------------------------------------------------------------
+    # --- fitting ------------------------------------------------------------------------------
 
     @with_callbacks
     def fit(self, X, y=None):
@@ -540,7 +541,7 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         q = read(self._state)
         self.lower_bound_ = lower_bound(q, self._prior, self._infer(items, q)[1], total)
 
-    # -- the fitted model -----------------------------------------------------------------------
+    # --- the fitted model ---------------------------------------------------------------------
 
     def _attributes(self, state) -> dict:
         q = read(state)
@@ -614,7 +615,7 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         y = np.sort(rng.choice(len(weights), size=n_samples, p=weights))
         noise = rng.standard_normal((n_samples, q.shift.shape[1]))
         X = q.origins[y] + q.shift[y] + np.einsum("nij,nj->ni", q.factor[y], noise)
-        return X.astype(self._dtype, copy=False), y
+        return X, y
 
     def _held_out_score(self, state, X) -> dict:
         return {"score": float(self._infer(point_items(X), read(state))[1].mean())}

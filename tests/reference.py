@@ -139,6 +139,15 @@ def elbo(documents, gammas, lam, alpha, eta):
     return total
 
 
+def expected_evidence(mean, alpha):
+    """E[psi(n + alpha) - psi(alpha)] for a count n of this mean (Teh et al. 2007, section 4).
+
+    A count of nothing says nothing; given n > 0, the expectation is taken at the mean.
+    """
+    present = 1 - np.exp(-mean)
+    return present * (psi(alpha + mean / present) - psi(alpha))
+
+
 def log_evidence(ids, counts, topics, alpha, gamma, n_samples, rng):
     """log p(document | topics) by importance sampling from Dir(gamma), and its standard error."""
     theta = rng.dirichlet(gamma, n_samples)

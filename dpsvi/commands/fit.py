@@ -23,8 +23,8 @@ def add_arguments(parser) -> None:
     add_corpus_arguments(parser)
     model = parser.add_argument_group("model")
     model.add_argument("--topics", type=int, default=100, metavar="K", help="[%(default)s]")
-    model.add_argument("--doc-topic-prior", type=_prior, default="auto", metavar="X", help="[%(default)s]")
-    model.add_argument("--topic-word-prior", type=_prior, default="auto", metavar="X", help="[%(default)s]")
+    for name in ("--doc-topic-prior", "--topic-word-prior"):
+        model.add_argument(name, type=_prior, default="auto", metavar="X", help="[%(default)s]")
     model.add_argument(
         "--local-step", choices=["collapsed", "mean_field"], default="collapsed",
         help="[%(default)s]",
@@ -79,6 +79,7 @@ def run(args) -> int:
             "%s: %d documents, %d words, %d tokens", args.corpus, corpus.n_items,
             corpus.n_features, int(corpus.n_tokens),
         )  # fmt: skip
+        estimator.callbacks = [_recorder(folder, estimator, corpus)]
         estimator.fit(corpus)
         _write(folder, estimator, corpus)
     result = summary(estimator, corpus)
@@ -86,22 +87,30 @@ def run(args) -> int:
     return estimator.interrupted_
 
 
+def _recorder(folder, estimator, corpus):
+    """A callback that writes the newest entry of the history to metrics.jsonl."""
+    tokens_a_doc = corpus.n_tokens / corpus.n_items
+    last = {"docs": 0, "seconds": 0.0}
+
+    def record(event) -> None:
+        entry = estimator.history_[-1]
+        at = entry["step"], entry["docs"], entry["seconds"]
+        for metric in ("perplexity", "log_likelihood", "unigram_perplexity"):
+            if metric in entry:
+                folder.metric(*at, metric, entry[metric], "heldout")
+        seconds = max(1e-9, entry["seconds"] - last["seconds"])
+        rate = (entry["docs"] - last["docs"]) * tokens_a_doc / seconds
+        folder.metric(*at, "tokens_per_second", rate, "train")
+        last.update(docs=entry["docs"], seconds=entry["seconds"])
+
+    return record
+
+
 def _write(folder, estimator, corpus) -> None:
     import numpy as np
 
     from dpsvi.report import write_report
 
-    tokens_a_doc = corpus.n_tokens / corpus.n_items
-    last = (0, 0.0)
-    for entry in estimator.history_:
-        at = entry["step"], entry["docs"], entry["seconds"]
-        if "perplexity" in entry:
-            folder.metric(*at, "perplexity", entry["perplexity"], "heldout")
-            folder.metric(*at, "log_likelihood", entry["log_likelihood"], "heldout")
-            folder.metric(*at, "unigram_perplexity", entry["unigram_perplexity"], "heldout")
-        rate = (entry["docs"] - last[0]) * tokens_a_doc / max(1e-9, entry["seconds"] - last[1])
-        folder.metric(*at, "tokens_per_second", rate, "train")
-        last = entry["docs"], entry["seconds"]
     words = estimator.top_words(20)
     weights = np.asarray(estimator.components_, np.float64).sum(axis=1)
     folder.write_topics(estimator.components_, words, weights / weights.sum())

@@ -25,7 +25,7 @@ from dpsvi.topic_model import TopicModel
 
 
 class Defaults(NamedTuple):
-    """What a local step wants, measured on `nyt` and `wiki` (experiments/results/defaults.md)."""
+    """What a local step wants, measured on `nyt` and `wiki` (experiments/results/defaults)."""
 
     eta: float
     sweeps: int

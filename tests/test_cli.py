@@ -1,0 +1,184 @@
+"""The command line as a user meets it: commands, exit codes, run folder, signals."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from dpsvi import DPSVILDA
+from dpsvi.__main__ import main
+
+FIT = ["--topics", "4", "--passes", "3", "--batch-size", "16", "--quiet", "--no-cache"]
+
+
+def write_docword(path, counts):
+    doc, word = np.nonzero(counts)
+    lines = [f"{d + 1} {w + 1} {counts[d, w]}" for d, w in zip(doc, word, strict=True)]
+    header = [*map(str, counts.shape), str(len(lines))]
+    path.write_text("\n".join(header + lines) + "\n")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(60, 0.1), 4)
+    theta = rng.dirichlet(np.full(4, 0.3), 120)
+    counts = rng.poisson(40 * theta @ topics)
+    counts[:, 0] += 1
+    write_docword(folder / "docword.small.txt", counts)
+    (folder / "vocab.small.txt").write_text("".join(f"word{w}\n" for w in range(60)))
+    return folder / "docword.small.txt"
+
+
+@pytest.fixture(scope="module")
+def run_folder(corpus, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "run"
+    assert main(["fit", "lda", "--corpus", str(corpus), "--out", str(out), *FIT]) == 0
+    return out
+
+
+def test_run_folder_is_complete(run_folder):
+    expected = {
+        "config.json", "env.json", "metrics.jsonl", "run.log", "topics.csv", "topic_map.json",
+        "model.safetensors", "model.json", "vocab.txt", "report.html",
+    }  # fmt: skip
+    assert {p.name for p in run_folder.iterdir()} == expected
+    lines = [json.loads(line) for line in (run_folder / "metrics.jsonl").open()]
+    keys = {"step", "docs", "seconds", "metric", "value", "split", "rank"}
+    assert all(set(line) == keys for line in lines)
+    assert {line["metric"] for line in lines} >= {"perplexity", "unigram_perplexity"}
+    assert max(line["docs"] for line in lines) == 3 * 114  # 5 % of 120 documents held out
+    assert json.loads((run_folder / "config.json").read_text())["topics"] == 4
+    assert len((run_folder / "vocab.txt").read_text().split()) == 60
+
+
+def test_estimator_opens_the_run_folder(run_folder, corpus):
+    model = DPSVILDA.load(run_folder)
+    assert model.components_.shape == (4, 60) and model.vocabulary_[3] == "word3"
+    assert model.transform(corpus).shape == (120, 4)
+
+
+@pytest.mark.parametrize(
+    ("command", "keys"),
+    [
+        (["topics", "RUN", "--words", "3"], {"topics"}),
+        (["evaluate", "RUN", "--corpus", "CORPUS"], {"perplexity", "unigram_perplexity"}),
+        (["info", "RUN"], {"kind", "topics", "words", "steps"}),
+        (["info", "CORPUS"], {"documents", "words", "entries"}),
+        (["transform", "RUN", "--corpus", "CORPUS", "--out", "OUT/theta.npy"], {"shape"}),
+        (["transform", "RUN", "--corpus", "CORPUS", "--out", "OUT/theta.csv"], {"shape"}),
+        (["export", "RUN", "--format", "csv", "--out", "OUT/topics.csv"], {"out"}),
+        (["export", "RUN", "--format", "npz", "--out", "OUT/topics.npz"], {"out"}),
+    ],
+)
+def test_commands_give_json(command, keys, run_folder, corpus, tmp_path, capsys):
+    places = {"RUN": str(run_folder), "CORPUS": str(corpus)}
+    argv = [places.get(word, word).replace("OUT", str(tmp_path)) for word in command]
+    assert main([*argv, "--json"]) == 0
+    assert keys <= set(json.loads(capsys.readouterr().out))
+
+
+def test_transform_and_export_write_what_the_model_says(run_folder, corpus, tmp_path, capsys):
+    model = DPSVILDA.load(run_folder)
+    theta, topics = tmp_path / "theta.csv", tmp_path / "topics.npz"
+    main(["transform", str(run_folder), "--corpus", str(corpus), "--out", str(theta)])
+    main(["export", str(run_folder), "--format", "npz", "--out", str(topics)])
+    read = np.loadtxt(theta, delimiter=",", skiprows=1)
+    np.testing.assert_allclose(read, model.transform(corpus), atol=1e-5)
+    with np.load(topics, allow_pickle=False) as file:
+        np.testing.assert_allclose(file["topic_word"].sum(axis=1), 1, rtol=1e-5)
+        assert file["vocabulary"][3] == "word3"
+
+
+def test_flags_win_over_the_config_file(corpus, tmp_path, capsys):
+    config = tmp_path / "run.toml"
+    config.write_text(f'topics = 7\npasses = 1\ncorpus = "{corpus}"\nno_cache = true\nquiet = true')
+    argv = ["fit", "lda", "--config", str(config), "--out", str(tmp_path / "a"), "--topics", "3"]
+    assert main(argv) == 0
+    settings = json.loads((tmp_path / "a" / "config.json").read_text())
+    assert (settings["topics"], settings["passes"]) == (3, 1)
+
+
+def cut(corpus, tmp_path):
+    path = tmp_path / "docword.cut.txt"
+    path.write_text(corpus.read_text()[:-40])
+    return path
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "message"),
+    [
+        (["fit", "lda", "--corpus", "NOWHERE"], 1, "NOWHERE"),
+        (["fit", "lda", "--corpus", "CUT"], 3, "docword.cut.txt:"),
+        (["fit", "lda", "--corpus", "CORPUS", "--topics", "0"], 1, "n_components"),
+        (["fit", "lda", "--corpus", "CORPUS", "--learning-decay", "2"], 1, "learning_decay"),
+        (["fit", "lda", "--corpus", "dataset:unknown"], 1, "lee"),
+        (["fit", "lda", "--corpus", "CORPUS", "--out", "RUN"], 2, "--overwrite"),
+        (["topics", "EMPTY"], 1, "model.json"),
+        (["transform", "RUN", "--corpus", "CORPUS", "--out", "x.txt"], 2, ".csv"),
+    ],
+)
+def test_exit_codes(argv, code, message, corpus, run_folder, tmp_path, capsys):
+    places = {
+        "CORPUS": corpus, "RUN": run_folder, "CUT": cut(corpus, tmp_path), "EMPTY": tmp_path,
+    }  # fmt: skip
+    argv = [str(places.get(word, word)) for word in argv]
+    if argv[0] == "fit" and "--out" not in argv:
+        argv += ["--out", str(tmp_path / "out")]
+    assert main(argv) == code
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("argv", [["fit", "svm"], ["nothing"], ["fit", "lda"], []])
+def test_wrong_usage_is_2(argv):
+    with pytest.raises(SystemExit) as error:
+        main(argv)
+    assert error.value.code == 2
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGUSR1, 128 + signal.SIGUSR1)],
+)
+def test_a_signal_ends_the_fit_and_keeps_the_model(number, code, corpus, tmp_path):
+    out = tmp_path / "run"
+    argv = ["fit", "lda", "--corpus", str(corpus), "--out", str(out), *FIT]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dpsvi", *argv, "--passes", "100000000"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wait_until_training(out / "metrics.jsonl")
+    os.kill(process.pid, number)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == code, stderr
+    assert "interrupted" in stderr
+    assert DPSVILDA.load(out).n_batch_iter_ > 0
+
+
+def wait_until_training(metrics, seconds=120):
+    """Training has begun when the first line of metrics is there."""
+    end = time.monotonic() + seconds
+    while not (metrics.exists() and metrics.stat().st_size):
+        assert time.monotonic() < end, "the run did not start"
+        time.sleep(0.05)
+
+
+def test_help_is_quick():
+    """Relative to an interpreter that imports nothing, best of five of each."""
+
+    def best(argv):
+        times = []
+        for _ in range(5):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, *argv], check=True, stdout=subprocess.DEVNULL)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    assert best(["-m", "dpsvi", "--help"]) - best(["-c", "pass"]) < 0.3

@@ -12,9 +12,9 @@ Data flows one way::
   several workers become one.  Neither knows the other three.
 
 All parameters live in one matrix of natural parameters ``lam = prior + scale * rows``
-(shape ``(n_rows, n_columns)``): for LDA a row is a word and a column a topic, for a mixture a
-row is a component.  A row is the unit of sparse update, of message and of checkpoint.  See
-:mod:`dpsvi.svi` for why the matrix is kept in that scaled form.
+(shape ``(n_rows, n_columns)``).  A row is the unit of sparse update, of message and of checkpoint:
+for LDA a row is a word and a column a topic; a mixture, whose every point touches everything, is
+one row.  See :mod:`dpsvi.svi` for why the matrix is kept in that scaled form.
 """
 
 from __future__ import annotations

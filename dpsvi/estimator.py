@@ -124,28 +124,25 @@ class Monitor:
     estimator : SVIEstimator
     held_out : object or None
         What ``estimator._held_out_score`` takes.
+    X, y : as given to `fit`
+        For scikit-learn's callbacks.
     """
 
-    def __init__(self, estimator, held_out=None):
-        self.estimator, self.held_out = estimator, held_out
+    def __init__(self, estimator, held_out=None, X=None, y=None):
+        self.estimator, self.held_out, self.data = estimator, held_out, {"X": X, "y": y}
         self.every = max(1, round(estimator.evaluate_every))
         self.looks, self.idle, self.best = 0, 0, -np.inf
         self.seconds, self.before = 0.0, 0.0
         self.stopped = False
         estimator.history_, estimator.interrupted_ = [], 0
-        self.context = self.task = None
+        self.context = None
         if hasattr(estimator, "_init_callback_context"):
             self.context = estimator._init_callback_context(max_subtasks=None)
-            self.context.call_on_fit_task_begin(estimator=estimator)
-            self._begin_task()
+            self.context.call_on_fit_task_begin(estimator=estimator, **self.data)
 
     def start_phase(self) -> None:
         """Let the clock go on where the phase before ended."""
         self.before = self.seconds
-
-    def _begin_task(self):
-        self.task = self.context.subcontext(task_name="pass")
-        self.task.call_on_fit_task_begin(estimator=self.estimator)
 
     def __call__(self, event) -> bool:
         """Take one :class:`~dpsvi.base.Event`; True ends the fit."""
@@ -161,14 +158,15 @@ class Monitor:
         estimator.history_.append(entry)
         stop = any([bool(callback(event)) for callback in estimator.callbacks or ()])
         if self.context is not None:
-            if self.task is None:
-                self._begin_task()
-            stop |= self.task.call_on_fit_task_end(
+            # A pass is told when it has ended: whether another one begins is not known before.
+            task = self.context.subcontext(task_name="pass")
+            task.call_on_fit_task_begin(estimator=estimator, **self.data)
+            stop |= task.call_on_fit_task_end(
                 estimator=estimator,
                 metadata=entry,
                 reconstruction_attributes=lambda: estimator._attributes(event.state),
+                **self.data,
             )
-            self.task = None
         if estimator.early_stopping and "score" in entry:
             better = entry["score"] > self.best + estimator.tol * abs(self.best)
             self.idle = 0 if better or self.best == -np.inf else self.idle + 1
@@ -183,4 +181,5 @@ class Monitor:
             self.context.call_on_fit_task_end(
                 estimator=self.estimator,
                 reconstruction_attributes=lambda: self.estimator._attributes(state),
+                **self.data,
             )

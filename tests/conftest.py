@@ -24,6 +24,7 @@ def _compiled_kernels() -> Path:
 os.environ["NUMBA_CACHE_DIR"] = str(_compiled_kernels())
 
 from reference import TopicCorpus  # noqa: E402
+from scipy.sparse import csr_array  # noqa: E402
 
 from dpsvi.corpus import Corpus  # noqa: E402
 
@@ -38,6 +39,13 @@ def known():
 def corpus(known) -> Corpus:
     """The documents of `known`."""
     return known.corpus()
+
+
+@pytest.fixture(scope="session")
+def X():
+    """300 small documents as a CSR matrix; treat it as read-only."""
+    drawn = TopicCorpus(5, n_words=60, n_documents=300, n_tokens=50, alpha=0.1, seed=3)
+    return csr_array(drawn.counts.astype(np.float64))
 
 
 @pytest.fixture(scope="session")

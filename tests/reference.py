@@ -153,7 +153,9 @@ def log_evidence(ids, counts, topics, alpha, gamma, n_samples, rng):
     theta = rng.dirichlet(gamma, n_samples)
     alpha = np.broadcast_to(alpha, len(topics))
     log_w = counts @ np.log(theta @ topics[:, ids]).T
-    log_w += gammaln(alpha.sum()) - gammaln(alpha).sum() - gammaln(gamma.sum()) + gammaln(gamma).sum()
+    log_w += (
+        gammaln(alpha.sum()) - gammaln(alpha).sum() - gammaln(gamma.sum()) + gammaln(gamma).sum()
+    )
     log_w += np.log(theta) @ (alpha - gamma)
     top = log_w.max()
     weights = np.exp(log_w - top)
@@ -189,7 +191,7 @@ def documents_of(corpus):
 
 @dataclass
 class TopicCorpus:
-    """Documents drawn from LDA; the words of each topic follow Zipf's law in an order of its own."""
+    """Documents drawn from LDA; each topic has Zipf-distributed words in an order of its own."""
 
     n_topics: int
     n_words: int

@@ -2,9 +2,16 @@
 
 import numpy as np
 import pytest
-from reference import TopicCorpus, completion, document_bound, documents_of, expected_log
+from reference import (
+    TopicCorpus,
+    completion,
+    document_bound,
+    documents_of,
+    expected_log,
+    log_evidence,
+    normalised,
+)
 from reference import local_step as slow_local_step
-from reference import log_evidence, normalised
 
 from dpsvi import DPSVILDA
 from dpsvi.corpus import Corpus
@@ -15,7 +22,9 @@ ALPHA = 0.1
 
 def halves(corpus, seed):
     first, second = split_tokens(corpus.value, seed)
-    parts = [Corpus(corpus.offsets, corpus.index, half, corpus.n_features) for half in (first, second)]
+    parts = [
+        Corpus(corpus.offsets, corpus.index, half, corpus.n_features) for half in (first, second)
+    ]
     return [documents_of(part) for part in parts]
 
 
@@ -42,7 +51,7 @@ def test_split(rng):
     assert abs(second.sum() - value.sum() / 2) < 4 * deviation
     ones = second[value == 1]
     assert 0.4 < ones.mean() < 0.6, "a single token may go to either half"
-    assert all(np.array_equal(a, b) for a, b in zip(split_tokens(value, 1), (first, second)))
+    assert all(np.array_equal(a, b) for a, b in zip(split_tokens(value, 1), (first, second), strict=True))
     assert not np.array_equal(split_tokens(value, 2)[1], second)
 
 
@@ -102,9 +111,7 @@ def test_the_number_of_test_documents_changes_the_noise_only(large, n):
     standard_error = np.std(sets, ddof=1) / np.sqrt(len(sets))
     assert abs(np.mean(sets) - everything) < 4 * standard_error
     # and one set is as far off as its own documents say
-    log_likelihood, tokens = completion(
-        *halves(corpus.select(slice(0, n)), 0), large.topics, ALPHA
-    )
+    log_likelihood, tokens = completion(*halves(corpus.select(slice(0, n)), 0), large.topics, ALPHA)
     residual = log_likelihood - tokens * log_likelihood.sum() / tokens.sum()
     of_one_set = np.sqrt((residual**2).sum() * n / (n - 1)) / tokens.sum()
     assert abs(sets[0] - everything) < 4 * of_one_set
@@ -214,10 +221,14 @@ def fitted():
 def slow_gammas(model, corpus):
     lam = model.components_.astype(np.float64)
     alpha = model.doc_topic_prior_
-    return lam, alpha, [
-        slow_local_step("mean_field", *d, lam, alpha, n_sweeps=100, tol=1e-3)[0]
-        for d in documents_of(corpus)
-    ]
+    return (
+        lam,
+        alpha,
+        [
+            slow_local_step("mean_field", *d, lam, alpha, n_sweeps=100, tol=1e-3)[0]
+            for d in documents_of(corpus)
+        ],
+    )
 
 
 def test_bound_against_the_reference(fitted):

@@ -524,3 +524,33 @@ def test_bad_parameters_are_named(rng, params, message):
 def test_data_that_overflow_are_refused(rng):
     with pytest.raises(ValueError, match="squares of X overflow"), np.errstate(over="ignore"):
         DPSVIGaussianMixture().fit(1e200 * rng.normal(size=(20, 2)))
+
+
+def test_scikit_learn_callbacks(rng, capsys):
+    callback = pytest.importorskip("sklearn.callback")
+    X, *_ = clusters(rng)
+
+    class Scores:
+        def __init__(self):
+            self.scores = []
+
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            pass
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            self.scores.append(fitted_estimator.score(X))
+
+    scores = Scores()
+    plain = DPSVIGaussianMixture(3, max_iter=4, random_state=0).fit(X)
+    watched = DPSVIGaussianMixture(3, max_iter=4, random_state=0)
+    watched.set_callbacks(callback.ProgressBar(), scores).fit(X)
+    assert len(scores.scores) == 5, "four passes and the fit"
+    assert scores.scores[0] < scores.scores[3] == scores.scores[4] == plain.score(X)
+    assert np.array_equal(plain.means_, watched.means_)
+    assert "DPSVIGaussianMixture" in capsys.readouterr().out

@@ -17,7 +17,10 @@ ARRAYS = {
     "nothing": np.zeros((0, 4), np.float32),
     "transposed": np.arange(6.0).reshape(2, 3).T,
 }
-META = {"params": {"n_components": 4, "tol": np.float64(1e-3)}, "vocabulary": ["naïve", "\u2028", ""]}
+META = {
+    "params": {"n_components": 4, "tol": np.float64(1e-3)},
+    "vocabulary": ["naïve", "\u2028", ""],
+}
 
 
 @pytest.fixture
@@ -118,7 +121,10 @@ DAMAGE = {
     "empty JSON": (empty_json, r"model\.json:1"),
     "a list": (list_json, r"model\.json.*schema"),
     "not UTF-8": (not_utf8, r"model\.json"),
-    "newer": (lambda f: edit(f, schema=io.SCHEMA + 1), rf"schema {io.SCHEMA + 1} is newer.*upgrade"),
+    "newer": (
+        lambda f: edit(f, schema=io.SCHEMA + 1),
+        rf"schema {io.SCHEMA + 1} is newer.*upgrade",
+    ),
     "schema is text": (lambda f: edit(f, schema="1"), r"schema"),
     "no schema": (lambda f: edit(f, schema=None), r"schema"),
     "no kind": (lambda f: edit(f, kind=None), r"'kind'"),

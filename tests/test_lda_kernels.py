@@ -15,7 +15,6 @@ from reference import (
 )
 from scipy.special import gammaln, psi
 
-from dpsvi.base import Shared
 from dpsvi.corpus import Corpus
 from dpsvi.evaluate import infer_documents
 from dpsvi.fit import fit
@@ -411,7 +410,7 @@ def test_infer_of_documents_without_tokens(lam):
 @pytest.mark.parametrize("scale", [1.0, 0.01])
 @pytest.mark.parametrize("kind", LOCAL_STEPS)
 def test_tally_for_alpha(corpus, lam, kind, scale):
-    """Sums over documents.  Mean field: psi(gamma_k).  Collapsed: E[psi(n + alpha) - psi(alpha)]."""
+    """Sums over documents of psi(gamma_k), or of E[psi(n + alpha) - psi(alpha)] if collapsed."""
     alpha = scale * ALPHA
     model = lda(kind, corpus.n_features, alpha, learn_alpha=True, warm_documents=True)
     step = Step(corpus, model, lam)

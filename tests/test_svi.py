@@ -136,3 +136,19 @@ def test_resume_keeps_parameters_and_clock(rng):
     np.testing.assert_allclose(
         state.shared.totals.sum(axis=0), rows.sum(axis=0, dtype=np.float64), rtol=1e-12
     )
+
+
+def test_update_since(rng):
+    """What the steps did to lam = prior + scale rows, as decay and changed rows."""
+    rows = rng.exponential(size=(V, K)).astype(np.float32)
+    state = State.resume(toy_model(np.float32, None), rows.copy(), n_threads=1)
+    state.scale = scale = 0.5
+    before = state.natural().astype(np.float64) - PRIOR
+    state.shared.rows[[3, 8]] += 1
+    state.scale = 0.2
+    update = state.update_since(rows, scale)
+    assert update.decay == pytest.approx(0.4)
+    assert update.rows.tolist() == [3, 8]
+    after = update.decay * before
+    after[update.rows] += update.change
+    np.testing.assert_allclose(PRIOR + after, state.natural(), rtol=1e-6)

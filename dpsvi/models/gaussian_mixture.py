@@ -429,7 +429,7 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         rng = self._generator()
         chosen, held_out = self._hold_out(len(X), rng)
         train = X[chosen] if len(held_out) else X
-        monitor = Monitor(self, X[held_out] if len(held_out) else None)
+        monitor = Monitor(self, X[held_out] if len(held_out) else None, X, y)
         if self.warm_start and hasattr(self, "_state"):
             self._state = self._again(self._state)
         else:
@@ -464,7 +464,7 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         seen = len(X) + (0 if first else self._state.items)
         total = max(seen, self.total_samples or 0)
         self._state = self._start(X, total, rng) if first else self._again(self._state)
-        monitor, items = Monitor(self), point_items(X)
+        monitor, items = Monitor(self, None, X, y), point_items(X)
         self._train(self._state, items, 1, rng, monitor, total=total)
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
         self._finish(items, total)

@@ -206,7 +206,7 @@ class DPSVILDA(TopicModel):
             train.index, weights=train.value, minlength=train.n_features
         )
         items = as_items(train.offsets, train.index, train.value, FLOAT)
-        monitor = Monitor(self, held_out)
+        monitor = Monitor(self, held_out, X, y)
         if self.warm_start and hasattr(self, "_state"):
             state = self._again(self._state, train)
         else:
@@ -271,7 +271,7 @@ class DPSVILDA(TopicModel):
         )
         state = self._state
         seen = state.items + corpus.n_items
-        monitor = Monitor(self)
+        monitor = Monitor(self, None, X, y)
         items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
         self._train(state, items, 1, rng, monitor, total=max(seen, self.total_samples or 0))
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1

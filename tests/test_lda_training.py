@@ -1,0 +1,378 @@
+"""Training of DPSVILDA: it learns, it goes on where it was, it can be followed and ended."""
+
+import json
+import logging
+
+import numpy as np
+import pytest
+from lda_cases import FORMS, OPTIONS, make, mass, pairs, same
+from reference import TopicCorpus, normalised
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from dpsvi import DPSVILDA, as_corpus
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpsvi.errors.CorpusWarning")
+
+
+# --- it learns ---------------------------------------------------------------------------------
+
+
+def distance_to_truth(model, topics):
+    """Mean total variation between topics and the truth, matched at best."""
+    found = normalised(model.components_.astype(np.float64))
+    distances = cdist(found, topics, "cityblock") / 2
+    return distances[linear_sum_assignment(distances)].mean()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"local_step": "mean_field"},
+        {"warm_documents": True},
+        {"keep_responsibilities": True},
+        {"n_jobs": 2},
+        {"n_jobs": 2, "local_steps": 4, "lr_rule": "per_T"},
+        {"learning_rate": 0.1},
+        {"doc_topic_prior": "auto", "topic_word_prior": "auto"},
+    ],
+    ids=str,
+)
+def test_known_topics_are_found(known, options):
+    """The best of three starts, by held-out score: SVI may end in a poor optimum."""
+    corpus = known.corpus()
+    models = [
+        DPSVILDA(5, batch_size=20, max_iter=15, random_state=seed, **options).fit(corpus)
+        for seed in range(3)
+    ]
+    best = max(models, key=lambda model: model.score(corpus))
+    assert distance_to_truth(best, known.topics) < 0.12
+    result = best.evaluate(corpus)
+    assert result.perplexity < 0.75 * result.unigram_perplexity
+
+
+@pytest.mark.parametrize(
+    ("options", "factor"),
+    [
+        ({}, 10),
+        ({"keep_responsibilities": True}, 10),
+        # Iterated to the end; what is learned from a few sweeps is larger.
+        ({"local_step": "mean_field", "max_doc_update_iter": 100, "mean_change_tol": 1e-4}, 3),
+    ],
+    ids=["collapsed", "kept", "mean_field"],
+)
+def test_learned_alpha(options, factor):
+    """Within an order of magnitude, and the larger the more even the documents are."""
+    answers, truths = [], [0.1, 0.3, 1.0]
+    for alpha in truths:
+        drawn = TopicCorpus(5, 100, n_documents=1000, n_tokens=100, alpha=alpha, seed=5)
+        model = make(doc_topic_prior="auto", max_iter=30, **options).fit(drawn.corpus())
+        learned = model.doc_topic_prior_
+        assert learned.shape == (5,) and np.all(np.isfinite(learned))
+        answers.append(np.exp(np.log(learned).mean()))
+    assert np.all(np.diff(answers) > 0)
+    assert np.all(np.abs(np.log(np.divide(answers, truths))) < np.log(factor))
+
+
+def test_learned_alpha_tells_frequent_topics_from_rare_ones():
+    """One topic has half of all tokens."""
+    rng = np.random.default_rng(0)
+    drawn = TopicCorpus(4, n_words=80, n_documents=1, n_tokens=1, alpha=1.0, seed=6)
+    theta = rng.dirichlet([1.5, 0.5, 0.5, 0.5], 800)
+    counts = rng.multinomial(80, theta @ drawn.topics)
+    model = make(n_components=4, doc_topic_prior="auto", max_iter=12).fit(counts)
+    found = normalised(model.components_.astype(np.float64))
+    _, match = linear_sum_assignment(cdist(drawn.topics, found, "cityblock"))
+    assert np.argmax(model.doc_topic_prior_) == match[0]
+
+
+@pytest.mark.parametrize("options", ["fixed priors", "mean_field"])
+def test_learned_eta(options):
+    """Sparse topics want a small eta, dense ones a large one."""
+    rng = np.random.default_rng(1)
+
+    def learned(eta):
+        topics = rng.dirichlet(np.full(200, eta), 5)
+        counts = rng.multinomial(100, rng.dirichlet(np.full(5, 0.1), 800) @ topics)
+        settings = OPTIONS[options] | {"topic_word_prior": "auto", "max_iter": 12}
+        return make(**settings).fit(counts).topic_word_prior_
+
+    sparse, dense = learned(0.05), learned(2.0)
+    assert 0.05 / 4 < sparse < 0.05 * 4
+    assert 2.0 / 4 < dense < 2.0 * 4
+
+
+def test_fixed_priors_stay(X):
+    alpha = np.array([0.1, 0.2, 0.3, 0.4, 0.5])
+    model = make(doc_topic_prior=alpha, topic_word_prior=0.07).fit(X)
+    np.testing.assert_array_equal(model.doc_topic_prior_, alpha)
+    assert model.topic_word_prior_ == pytest.approx(0.07, rel=1e-6)
+    assert make(doc_topic_prior=2).fit(X).doc_topic_prior_.tolist() == [2.0] * 5
+    assert make().fit(X).doc_topic_prior_ == pytest.approx([0.2] * 5)
+
+
+# --- going on ----------------------------------------------------------------------------------
+
+
+def test_one_pass_by_either_door(X):
+    assert same(make(max_iter=1).fit(X), make().partial_fit(X))
+
+
+@pytest.mark.parametrize(
+    "options", ["fixed priors", "mean_field", "warm", "learned priors", "kept"]
+)
+def test_partial_fit_goes_on(X, options):
+    model = make(**OPTIONS[options])
+    for i, start in enumerate(range(0, 300, 60), 1):
+        model.partial_fit(X[start : start + 60])
+        assert model.n_batch_iter_ == 2 * i and model.n_iter_ == i
+        assert np.all(np.isfinite(model.components_))
+    assert mass(model) == pytest.approx(X.sum(), rel=0.35)
+
+
+def test_partial_fit_of_a_stream_learns_the_topics(known):
+    corpus = known.corpus()
+    scores = []
+    for seed in range(3):
+        model = DPSVILDA(5, batch_size=20, total_samples=400, random_state=seed)
+        for _ in range(15):
+            for start in range(0, 400, 100):
+                model.partial_fit(corpus.select(slice(start, start + 100)))
+        scores.append((model.score(corpus), distance_to_truth(model, known.topics)))
+    assert max(scores)[1] < 0.12
+
+
+def test_total_samples(X):
+    """What the documents stand for: N in (52)."""
+    model = make(learning_rate=1.0, batch_size=300, total_samples=3000).partial_fit(X)
+    assert mass(model) == pytest.approx(10 * X.sum(), rel=1e-4)
+    model = make(learning_rate=1.0, batch_size=300).partial_fit(X)
+    assert mass(model) == pytest.approx(X.sum(), rel=1e-4)
+    assert mass(model.partial_fit(X)) == pytest.approx(2 * X.sum(), rel=1e-4), "documents seen"
+
+
+def test_partial_fit_after_fit(X):
+    model = make().fit(X)
+    before = model.components_.copy()
+    model.partial_fit(X[:64])
+    assert model.n_batch_iter_ == 32 and model.n_iter_ == 4
+    assert not np.array_equal(before, model.components_)
+    rates = [entry["rate"] for entry in model.history_]
+    expected = (31 + model.learning_offset) ** -model.learning_decay
+    assert rates[-1] == pytest.approx(expected), "the clock goes on"
+
+
+@pytest.mark.parametrize("options", ["fixed priors", "mean_field", "learned priors", "warm"])
+def test_warm_start(X, options):
+    settings = OPTIONS[options] | {"max_iter": 2}
+    model = make(warm_start=True, **settings).fit(X)
+    step, score = model.n_batch_iter_, model.score(X)
+    model.fit(X)
+    assert model.n_batch_iter_ == 2 * step
+    assert model.score(X) > score - 0.05, "goes on from what it knew"
+    cold = make(**settings).fit(X).fit(X)
+    assert cold.n_batch_iter_ == step
+    assert not same(model, cold)
+
+
+@pytest.mark.parametrize("max_iter", [2, 3, 5])
+def test_warm_start_with_kept_responsibilities_counts_nothing_twice(X, max_iter):
+    model = make(keep_responsibilities=True, max_iter=6, warm_start=True).fit(X)
+    model.set_params(max_iter=max_iter).fit(X)
+    assert mass(model) == pytest.approx(X.sum(), rel=0.05)
+
+
+def test_warm_start_on_fewer_or_more_words(X):
+    model = make(warm_start=True).fit(X)
+    for other in (X[:, :50], np.hstack([X.toarray(), X.toarray()[:, :1]])):
+        with pytest.raises(ValueError, match="warm_start|60"):
+            model.fit(other)
+    assert model.n_features_in_ == 60 and model.transform(X).shape == (300, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "attribute"),
+    [
+        ("n_components", 7, lambda m: np.count_nonzero(m.components_.sum(axis=1) > 100)),
+        ("topic_word_prior", 0.5, lambda m: round(m.topic_word_prior_, 6)),
+        ("doc_topic_prior", 0.9, lambda m: m.doc_topic_prior_[0]),
+    ],
+)
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_parameters_changed_before_going_on(X, name, value, attribute, method):
+    """They take effect, or are refused; they are not passed over in silence."""
+    model = make(warm_start=True).fit(X)
+    model.set_params(**{name: value})
+    try:
+        getattr(model, method)(X)
+    except ValueError as error:
+        assert name in str(error)
+    else:
+        assert attribute(model) == value
+
+
+@pytest.mark.parametrize("form", ["dense", "Corpus", "gensim list", "DataFrame"])
+def test_grow_vocabulary(X, form):
+    model = make(grow_vocabulary=True).partial_fit(FORMS[form](X[:, :50], None))
+    wider = FORMS[form](X, None)
+    model.partial_fit(wider)
+    assert model.n_features_in_ == 60 and model.components_.shape == (5, 60)
+    assert np.all(model.components_[:, 50:].sum(axis=0) > 5 * model.topic_word_prior_)
+    assert model.transform(wider).shape == (300, 5)
+    assert np.isfinite(model.score(wider))
+
+
+def test_a_stream_need_not_hold_the_last_word(X):
+    """Nothing tells the number of words of a list of pairs; a batch may lack the largest id."""
+    model = make(grow_vocabulary=True).partial_fit(X)
+    documents = pairs(X[:50, :40])
+    model.partial_fit(documents)
+    assert model.n_features_in_ == 60
+    assert model.transform(documents).shape == (50, 5)
+
+
+def test_grown_words_are_named(X):
+    words = [f"w{i}" for i in range(60)]
+    model = make(grow_vocabulary=True).partial_fit(as_corpus(X[:, :50], words[:50]))
+    model.partial_fit(as_corpus(X, words))
+    assert model.vocabulary_ == tuple(words)
+
+
+# --- following a fit ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("size", "n"), [(0.1, 30), (75, 75), (0.001, 1)])
+def test_validation(X, size, n):
+    model = make(validation_size=size).fit(X)
+    assert len(model.history_) == 3
+    for entry in model.history_:
+        assert entry["perplexity"] == pytest.approx(np.exp(-entry["log_likelihood"]))
+        assert entry["score"] == entry["log_likelihood"]
+        assert entry["unigram_perplexity"] > 1
+        assert entry["docs"] % (300 - n) == 0, "the others were trained on"
+    json.dumps(model.history_)
+
+
+@pytest.mark.parametrize(
+    ("every", "expected"), [(1.0, [1, 2, 3, 4]), (0.5, np.arange(0.5, 4.1, 0.5)), (2, [2, 4])]
+)
+def test_evaluate_every(X, every, expected):
+    model = make(validation_size=60, evaluate_every=every, max_iter=4, batch_size=24).fit(X)
+    scored = [entry["docs"] / 240 for entry in model.history_ if "score" in entry]
+    assert scored == pytest.approx(expected)
+
+
+def test_early_stopping(X):
+    model = make(
+        early_stopping=True, validation_size=0.2, max_iter=500, tol=1e-3, n_iter_no_change=3
+    ).fit(X)
+    scores = [entry["score"] for entry in model.history_]
+    assert 3 < len(scores) < 500 and model.n_iter_ == len(scores)
+    best = np.maximum.accumulate(scores)
+    better = [s > b + 1e-3 * abs(b) for s, b in zip(scores[1:], best[:-1], strict=True)]
+    assert not any(better[-3:]), "three looks without an improvement end the fit"
+    assert all(any(better[i : i + 3]) for i in range(len(better) - 3)), "and nothing before"
+
+
+@pytest.mark.parametrize("options", ["fixed priors", "kept"])
+def test_callbacks(X, options):
+    seen = []
+
+    def callback(event):
+        seen.append((event.step, event.items, event.state.natural().sum()))
+        return event.step >= 20
+
+    model = make(callbacks=[callback], **OPTIONS[options] | {"max_iter": 10}).fit(X)
+    assert [step for step, *_ in seen] == [10, 20]
+    assert [items for _, items, _ in seen] == [300, 600]
+    assert model.n_batch_iter_ == 20 and model.n_iter_ == 2
+
+
+def test_an_error_in_a_callback_comes_out(X):
+    def callback(event):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        make(callbacks=[callback]).fit(X)
+
+
+@pytest.mark.parametrize("passes", [3.25, 3.75, 4.0, 5.5])
+def test_a_fit_that_ends_among_kept_responsibilities(X, passes):
+    """The first pass that keeps them must not end with a part of the documents alone."""
+    model = make(
+        keep_responsibilities=True, max_iter=10, evaluate_every=0.25, batch_size=15,
+        callbacks=[lambda event: event.items >= passes * 300],
+    ).fit(X)  # fmt: skip
+    assert model.n_batch_iter_ == 20 * passes
+    assert mass(model) == pytest.approx(X.sum(), rel=0.1)
+
+
+def test_scikit_learn_callbacks(X, capsys):
+    callback = pytest.importorskip("sklearn.callback")
+    bar, scores = callback.ProgressBar(), callback.ScoringMonitor(scoring=None)
+    model = make(max_iter=4).set_callbacks(bar, scores).fit(X, np.zeros(300))
+    log = scores.get_logs().data_as_pandas
+    passes = log[log["task_name"] == "pass"]
+    assert list(passes["task_id"]) == [0, 1, 2, 3]
+    assert np.all(np.isfinite(passes["score"])), "the model of each pass is scored"
+    assert passes["score"].iloc[-1] == pytest.approx(model.score(X))
+    assert same(model, make(max_iter=4).fit(X)), "looking changes nothing"
+    assert "DPSVILDA" in capsys.readouterr().out, "the bar was drawn"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"max_iter": 0}, {"validation_size": 30, "early_stopping": True}, OPTIONS["kept"]],
+    ids=str,
+)
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_scikit_learn_callbacks_are_told_of_every_end(X, options, method):
+    """Each task that begins also ends, whatever ends the fit."""
+    callback = pytest.importorskip("sklearn.callback")
+
+    class Recorder:
+        def __init__(self):
+            self.open, self.ended = [], 0
+
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            self.open.append(id(context))
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            self.open.remove(id(context))
+            self.ended += 1
+            if fitted_estimator is not None:
+                assert fitted_estimator.transform(X[:2]).shape == (2, 5)
+
+    recorder = Recorder()
+    assert isinstance(recorder, callback.FitCallback)
+    getattr(make(**options).set_callbacks(recorder), method)(X)
+    assert recorder.open == [] and recorder.ended > 0
+
+
+def test_a_callback_of_scikit_learn_may_end_the_fit(X):
+    pytest.importorskip("sklearn.callback")
+
+    class Stop:
+        def setup(self, estimator, context):
+            pass
+
+        teardown = on_fit_task_begin = setup
+
+        def on_fit_task_end(self, estimator, context):
+            return context.task_id == 1
+
+    assert make(max_iter=9).set_callbacks(Stop()).fit(X).n_iter_ == 2
+
+
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_nothing_is_printed_to_stdout(X, verbose, capsys, caplog):
+    with caplog.at_level(logging.INFO, "dpsvi"):
+        make(verbose=verbose, validation_size=30).fit(X)
+    assert capsys.readouterr().out == ""

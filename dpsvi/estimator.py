@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -116,6 +117,18 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         return monitor.stopped
 
 
+@contextmanager
+def unchanged_on_error(estimator):
+    """Leave the estimator as it was when the block, which prepares a fit, refuses its input."""
+    before = dict(estimator.__dict__)
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
+
+
 class Monitor:
     """Follows one fit: history, held-out score, callbacks of both kinds, early stopping.
 
@@ -132,7 +145,8 @@ class Monitor:
         self.estimator, self.held_out, self.data = estimator, held_out, {"X": X, "y": y}
         self.every = max(1, round(estimator.evaluate_every))
         self.looks, self.idle, self.best = 0, 0, -np.inf
-        self.seconds, self.before = 0.0, 0.0
+        self.seconds, self.epoch = 0.0, 0.0
+        self.before = 0.0, 0.0
         self.stopped = False
         estimator.history_, estimator.interrupted_ = [], 0
         self.context = None
@@ -142,16 +156,22 @@ class Monitor:
 
     def start_phase(self) -> None:
         """Let the clock go on where the phase before ended."""
-        self.before = self.seconds
+        self.before = self.seconds, self.epoch
+
+    def add_seconds(self, seconds: float) -> None:
+        """Count work between two phases."""
+        self.before = self.before[0] + seconds, self.before[1]
 
     def __call__(self, event) -> bool:
         """Take one :class:`~dpsvi.base.Event`; True ends the fit."""
         estimator = self.estimator
         self.looks += 1
-        self.seconds = self.before + event.seconds
-        event = event._replace(seconds=self.seconds)
+        self.seconds = self.before[0] + event.seconds
+        self.epoch = self.before[1] + event.epoch
+        event = event._replace(seconds=self.seconds, epoch=self.epoch)
         entry = {
-            "step": event.step, "docs": event.items, "seconds": event.seconds, "rate": event.rate,
+            "step": event.step, "docs": event.items, "epoch": event.epoch,
+            "seconds": event.seconds, "rate": event.rate,
         }  # fmt: skip
         if self.held_out is not None and self.looks % self.every == 0:
             entry.update(estimator._held_out_score(event.state, self.held_out))
@@ -163,7 +183,6 @@ class Monitor:
             task.call_on_fit_task_begin(estimator=estimator, **self.data)
             stop |= task.call_on_fit_task_end(
                 estimator=estimator,
-                metadata=entry,
                 reconstruction_attributes=lambda: estimator._attributes(event.state),
                 **self.data,
             )

@@ -28,18 +28,22 @@ class Completion(NamedTuple):
 
     perplexity: float  # exp(-log_likelihood)
     log_likelihood: float  # nats per predicted token
-    n_tokens: int  # predicted tokens
+    n_tokens: float  # predicted tokens, a whole number when counts are
     unigram_perplexity: float  # of the corpus-wide word frequencies, on the same tokens
 
 
 def split_tokens(value, seed: int = 0):
     """Split counts in two: each token goes to either half with probability 1/2.
 
-    Fractional parts stay with the first half.
+    The fractional part of a count is one token of that size.
     """
     value = np.asarray(value)
-    whole = np.floor(value).astype(np.int64)
-    second = np.random.default_rng(seed).binomial(whole, 0.5).astype(np.float32)
+    rng = np.random.default_rng(seed)
+    whole = np.floor(value)
+    second = rng.binomial(whole.astype(np.int64), 0.5).astype(np.float32)
+    part = value - whole
+    if part.any():
+        second += np.where(rng.random(len(part)) < 0.5, part, 0).astype(np.float32)
     return (value - second).astype(np.float32), second
 
 
@@ -113,10 +117,17 @@ def completion_perplexity(
         raise ValueError(
             f"columns of word_probabilities must sum to 1, got {sums.min():g} to {sums.max():g}"
         )
+    if topics.min() < 0:
+        raise ValueError(f"word_probabilities must be >= 0, got {topics.min():g}")
+    impossible = np.flatnonzero(topics.max(axis=1) == 0)
+    if np.isin(impossible, corpus.index).any():
+        raise ValueError(f"no topic gives word {impossible[0]} a probability above 0")
     alpha = np.broadcast_to(np.asarray(doc_topic_prior, np.float32), topics.shape[1]).copy()
+    if not np.all((alpha > 0) & np.isfinite(alpha)):
+        raise ValueError(f"doc_topic_prior must be > 0, got {doc_topic_prior!r}")
     topics = np.ascontiguousarray(topics)
     first, second = split_tokens(corpus.value, seed)
-    n_tokens = int(second.sum())
+    n_tokens = float(second.sum(dtype=np.float64))
     if n_tokens == 0:
         raise ValueError("no tokens to predict: every document has at most one token")
 

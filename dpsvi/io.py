@@ -94,7 +94,7 @@ def save_model(folder, *, kind: str, arrays: dict, meta: dict) -> None:
 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     payload = save(arrays)
     described = {
         name: {"shape": list(a.shape), "dtype": str(a.dtype)} for name, a in arrays.items()
@@ -141,6 +141,8 @@ def read_meta(folder) -> dict:
     path = Path(folder) / "model.json"
     try:
         meta = json.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ModelFormatError(f"{path}: not UTF-8 text: {error}") from error
     except json.JSONDecodeError as error:
         raise ModelFormatError(f"{path}:{error.lineno}: not valid JSON: {error.msg}") from error
     schema = meta.get("schema") if isinstance(meta, dict) else None

@@ -30,10 +30,13 @@ def robbins_monro(offset: float, decay: float, rate: float = 1.0) -> Callable:
     >>> robbins_monro(1.0, 1.0)(np.array([0, 1, 3]))
     array([1.  , 0.5 , 0.25])
     """
-    if not offset > 0:
+    if not 0 < offset < math.inf:
         raise ValueError(f"learning_offset must be > 0, got {offset!r}")
     if not 0 < decay <= 1:
         raise ValueError(f"learning_decay must be in (0, 1], got {decay!r}")
+
+    if not 0 < rate < math.inf:
+        raise ValueError(f"rate must be > 0, got {rate!r}")
 
     def schedule(t):
         return np.minimum(1.0, rate * (np.asarray(t) + offset) ** -decay)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 
 import numpy as np
@@ -13,7 +14,7 @@ from dpsvi.checks import check_choice
 from dpsvi.corpus import Corpus, as_corpus
 from dpsvi.estimator import SVIEstimator
 from dpsvi.jit import as_items
-from dpsvi.kernels.special import exp_digamma_rows
+from dpsvi.kernels.special import exp_expected_log
 from dpsvi.models.lda_steps.model import FLOAT, document_bounds
 
 _INFER = dict(tol=1e-3, n_sweeps=100)
@@ -41,8 +42,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
     @property
     def exp_dirichlet_component_(self):
         """exp(E[log beta]), (K, V)."""
-        basis, _ = self._basis(self._state, mean_field=True)
-        return np.ascontiguousarray(basis.T)
+        basis, shift = self._basis(self._state, mean_field=True)
+        return np.ascontiguousarray(basis.T) * np.exp(shift).astype(np.float32)
 
     @property
     def doc_topic_prior_(self):
@@ -55,20 +56,31 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
         return float(self._state.model.prior[0])
 
     def _basis(self, state, mean_field: bool):
-        """Weight of each word in each topic, (V, K) float32, and alpha."""
+        """Weight of each word in each topic, (V, K) float32, and the logarithm of its unit, (V,).
+
+        exp(E[log beta]) for mean field, E[beta] otherwise.
+        """
         lam = self._natural(state)
         size = lam.sum(axis=0, dtype=np.float64).astype(np.float32)
+        shift = np.zeros(len(lam))
         if mean_field:
-            exp_digamma_rows(lam)
-            exp_digamma_rows(size[None])
-        lam /= size
-        return lam, state.model.hyper[: self.n_components].astype(np.float32)
+            exp_expected_log(lam, size, shift)
+        else:
+            lam /= size
+        return lam, shift
+
+    def _alpha(self, state):
+        return state.model.hyper[: self.n_components].astype(np.float32)
+
+    def _complete(self, state, corpus, seed=0) -> evaluate.Completion:
+        topics, _ = self._basis(state, mean_field=False)
+        return evaluate.completion_perplexity(
+            topics, corpus, self._alpha(state), word_counts=self._word_counts, seed=seed,
+            n_jobs=self._n_threads,
+        )  # fmt: skip
 
     def _held_out_score(self, state, corpus) -> dict:
-        topics, alpha = self._basis(state, mean_field=False)
-        result = evaluate.completion_perplexity(
-            topics, corpus, alpha, word_counts=self._word_counts, n_jobs=self._n_threads
-        )
+        result = self._complete(state, corpus)
         return {**result._asdict(), "score": result.log_likelihood}
 
     def _attributes(self, state) -> dict:
@@ -98,10 +110,15 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
 
     def _infer(self, corpus, mean_field=None):
         mean_field = self.local_step == "mean_field" if mean_field is None else mean_field
-        basis, alpha = self._basis(self._state, mean_field)
+        basis, shift = self._basis(self._state, mean_field)
         items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
-        return evaluate.infer_documents(
-            basis, alpha, items, digamma=mean_field, n_jobs=self._n_threads, **_INFER
+        gamma, log_norm = evaluate.infer_documents(
+            basis, self._alpha(self._state), items, digamma=mean_field, n_jobs=self._n_threads,
+            **_INFER,
+        )  # fmt: skip
+        item = np.repeat(np.arange(corpus.n_items), np.diff(corpus.offsets))
+        return gamma, log_norm + np.bincount(
+            item, corpus.value * shift[corpus.index], corpus.n_items
         )
 
     def perplexity(self, X, kind="completion") -> float:
@@ -139,11 +156,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
         Completion
         """
         check_is_fitted(self, "_state")
-        topics, alpha = self._basis(self._state, mean_field=False)
-        return evaluate.completion_perplexity(
-            topics, self._as_corpus(X, reset=False), alpha, word_counts=self._word_counts,
-            seed=seed, n_jobs=self._n_threads,
-        )  # fmt: skip
+        return self._complete(self._state, self._as_corpus(X, reset=False), seed)
 
     def _bound_per_token(self, corpus) -> float:
         gamma, log_norm = self._infer(corpus, mean_field=True)
@@ -189,28 +202,50 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
 
         return coherence(self, self._as_corpus(X, reset=False), measure=measure, n_words=n_words)
 
-    def _as_corpus(self, X, reset: bool) -> Corpus:
+    def _as_corpus(self, X, reset: bool, grow: bool = False) -> Corpus:
+        """Validate X as scikit-learn or `as_corpus` does; `grow` admits new words at the end."""
         if is_array_like(X):
+            wider = grow and not reset and np.shape(X)[1:] > (self.n_features_in_,)
             X = validate_data(
-                self, X, reset=reset, accept_sparse="csr", ensure_non_negative=True,
+                self, X, reset=reset or wider, accept_sparse="csr", ensure_non_negative=True,
                 dtype=[np.float64, np.float32, np.int64, np.int32],
             )  # fmt: skip
             names = getattr(self, "feature_names_in_", None)
             corpus = as_corpus(X, vocabulary=names, allow_fractional=True)
         else:
-            fixed = isinstance(X, (str, os.PathLike, Corpus)) or reset or self.grow_vocabulary
-            corpus = as_corpus(X, n_features=None if fixed else self.n_features_in_)
+            known = reset or grow or isinstance(X, (str, os.PathLike, Corpus))
+            corpus = as_corpus(X, n_features=None if known else self.n_features_in_)
+            if reset:
+                self.__dict__.pop("feature_names_in_", None)
         if reset:
-            self.n_features_in_ = corpus.n_features
-            self.vocabulary_ = corpus.vocabulary
-        elif corpus.n_features != self.n_features_in_:
-            if not (self.grow_vocabulary and corpus.n_features > self.n_features_in_):
-                raise ValueError(
-                    f"X has {corpus.n_features} words, but DPSVILDA was fitted with "
-                    f"{self.n_features_in_}; grow_vocabulary=True lets partial_fit add words"
-                )
             self.n_features_in_, self.vocabulary_ = corpus.n_features, corpus.vocabulary
+        elif grow and corpus.n_features >= self.n_features_in_:
+            self._grow(corpus)
+        elif grow:
+            corpus = dataclasses.replace(
+                corpus, n_features=self.n_features_in_, vocabulary=self.vocabulary_
+            )
+        elif corpus.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {corpus.n_features} words, but {type(self).__name__} was fitted with "
+                f"{self.n_features_in_}; grow_vocabulary=True lets partial_fit add words"
+            )
+        else:
+            self._check_words(corpus.vocabulary)
         return corpus
+
+    def _grow(self, corpus) -> None:
+        self._check_words(corpus.vocabulary)
+        self.n_features_in_ = corpus.n_features
+        self.vocabulary_ = corpus.vocabulary or self.vocabulary_
+
+    def _check_words(self, words) -> None:
+        for i, (new, old) in enumerate(zip(words or (), self.vocabulary_ or (), strict=False)):
+            if new != old:
+                raise ValueError(
+                    f"the vocabulary of X has {new!r} as word {i}, that of the fit {old!r}; "
+                    "new words must follow the known ones"
+                )
 
     def __sklearn_tags__(self):
         """Tags of scikit-learn: sparse input, counts, dtype kept."""

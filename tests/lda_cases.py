@@ -42,9 +42,9 @@ def wide(matrix):
 
 
 def pairs(X):
-    return [
-        [(int(w), int(c)) for w, c in zip(*document, strict=True)] for document in documents_of(as_corpus(X))
-    ]
+    """The documents as gensim has them."""
+    rows = documents_of(as_corpus(X))
+    return [[(int(w), int(c)) for w, c in zip(*row, strict=True)] for row in rows]
 
 
 def write_uci(X, path):

@@ -66,7 +66,18 @@ def count_cases():
         for count, reason in reasons.items():
             text, line = one_entry(fmt, count=count)
             yield Case(f"count {count!r}", fmt, text, reason, line)
-        for count, value in {"2147483647": 2.0**31, "2.0": 2, "2e1": 20, "+3": 3, "07": 7}.items():
+        values = {
+            "2147483647": 2.0**31,
+            "2.0": 2,
+            "2e1": 20,
+            "2e0001": 20,
+            "+3": 3,
+            "0" * 30 + "7": 7,
+            "7." + "0" * 30: 7,
+            "700" + "0" * 30 + "e-32": 7,
+            "." + "0" * 30 + "7e31": 7,
+        }
+        for count, value in values.items():
             text, _ = one_entry(fmt, count=count)
             yield Case(f"count {count!r}", fmt, text, matrix=value)
         text, _ = one_entry(fmt, count="2.25")

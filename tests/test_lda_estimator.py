@@ -120,6 +120,25 @@ def test_names_belong_to_the_last_fit(X):
         assert again.transform(narrow.toarray()).shape == (300, 5)
 
 
+@pytest.mark.parametrize("reason", ["count", "validation_size"])
+def test_a_fit_that_is_refused_leaves_the_model_alone(X, reason):
+    """Wider data that cannot be fitted: topics and number of words still belong together."""
+    model = make(max_iter=1).fit(X)
+    before = model.transform(X)
+    wider = np.hstack([X.toarray(), np.ones((X.shape[0], 3))])
+    if reason == "count":
+        model.transform(X)
+        wider[7, 61] = 1e12
+    else:
+        model.set_params(validation_size=1000)
+    with pytest.raises(ValueError, match=reason):
+        model.fit(wider)
+    wider[7, 61] = 1
+    with pytest.raises(ValueError, match="63"):
+        model.transform(wider)
+    assert np.array_equal(model.transform(X), before)
+
+
 def test_all_documents_empty():
     model = make().fit(np.zeros((4, 7)))
     assert np.all(np.isfinite(model.components_))

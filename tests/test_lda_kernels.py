@@ -326,13 +326,13 @@ def test_responsibilities(corpus, lam, rng, batch_size):
     assert np.all(state.shared.value_memory[:, K:] == 0)
 
 
-@pytest.mark.parametrize(("n_jobs", "tolerance"), [(1, 1e-3), (2, 2.0)])
-def test_lam_stays_the_sum_of_what_is_kept(corpus, lam, n_jobs, tolerance):
+@pytest.mark.parametrize(("n_jobs", "share", "tolerance"), [(1, 1e-5, 1e-3), (2, 1e-2, 1.0)])
+def test_lam_stays_the_sum_of_what_is_kept(corpus, lam, n_jobs, share, tolerance):
     """Nothing decays and nothing is counted twice, however often a document is visited."""
     state = kept_fit(corpus, lam, 10, 8, np.arange(corpus.n_items), n_jobs)
     model = state.model
     found = state.natural() - model.prior - padded(lam, model)
-    np.testing.assert_allclose(found, kept_sums(state, corpus), rtol=1e-5, atol=tolerance)
+    np.testing.assert_allclose(found, kept_sums(state, corpus), rtol=share, atol=tolerance)
     # Each of K numbers of 16 bits is rounded once.
     tokens = np.bincount(corpus.index, weights=corpus.value, minlength=corpus.n_features)
     np.testing.assert_allclose(kept_sums(state, corpus).sum(axis=1), tokens, rtol=K / 65535)

@@ -103,6 +103,17 @@ def test_learned_eta(options):
     assert 2.0 / 4 < dense < 2.0 * 4
 
 
+@pytest.mark.parametrize("kind", ["collapsed", "mean_field"])
+def test_priors_of_a_single_topic(X, kind):
+    """theta is 1 whatever alpha is: nothing can be learned of it, and nothing may break."""
+    model = make(
+        n_components=1, local_step=kind, doc_topic_prior="auto", topic_word_prior="auto",
+        batch_size=5, max_iter=5,
+    ).fit(X)  # fmt: skip
+    assert np.isfinite(model.doc_topic_prior_[0]) and model.doc_topic_prior_[0] > 0
+    assert np.all(model.transform(X) == 1)
+
+
 def test_fixed_priors_stay(X):
     alpha = np.array([0.1, 0.2, 0.3, 0.4, 0.5])
     model = make(doc_topic_prior=alpha, topic_word_prior=0.07).fit(X)
@@ -310,7 +321,7 @@ def test_a_fit_that_ends_among_kept_responsibilities(X, passes):
 
 def test_scikit_learn_callbacks(X, capsys):
     callback = pytest.importorskip("sklearn.callback")
-    bar, scores = callback.ProgressBar(), callback.ScoringMonitor(scoring=None)
+    bar, scores = callback.ProgressBar(), callback.ScoringMonitor(scoring={"score": lambda e, X, y: e.score(X)})
     model = make(max_iter=4).set_callbacks(bar, scores).fit(X, np.zeros(300))
     log = scores.get_logs().data_as_pandas
     passes = log[log["task_name"] == "pass"]
@@ -354,6 +365,36 @@ def test_scikit_learn_callbacks_are_told_of_every_end(X, options, method):
     assert isinstance(recorder, callback.FitCallback)
     getattr(make(**options).set_callbacks(recorder), method)(X)
     assert recorder.open == [] and recorder.ended > 0
+
+
+def test_scikit_learn_callbacks_see_the_topics_of_their_pass(X):
+    """Also in a second fit, after `components_` has been looked at."""
+    pytest.importorskip("sklearn.callback")
+    seen = []
+
+    class Look:
+        def setup(self, estimator, context):
+            pass
+
+        teardown = on_fit_task_begin = setup
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            seen.append(fitted_estimator.components_.copy())
+
+    model = make().fit(X)
+    assert model.components_.shape == (5, 60)
+    model.set_params(random_state=1).set_callbacks(Look()).fit(X)
+    assert len(seen) == 4, "three passes and the fit"
+    assert not any(np.array_equal(a, b) for a, b in zip(seen[:2], seen[1:3], strict=True))
+    assert np.array_equal(seen[-1], model.components_)
+
+
+@pytest.mark.parametrize("form", ["gensim generator", "Corpus", "DataFrame"])
+def test_scikit_learn_callbacks_can_score_what_can_be_read_once(X, form):
+    callback = pytest.importorskip("sklearn.callback")
+    scores = callback.ScoringMonitor(scoring={"score": lambda e, X, y: e.score(X)})
+    make().set_callbacks(scores).fit(FORMS[form](X, None), np.zeros(300))
+    assert len(scores.get_logs().data) == 4
 
 
 def test_a_callback_of_scikit_learn_may_end_the_fit(X):

@@ -148,7 +148,7 @@ def test_update_since(rng):
     state.scale = 0.2
     update = state.update_since(rows, scale)
     assert update.decay == pytest.approx(0.4)
-    assert update.rows.tolist() == [3, 8]
+    assert update.touched.tolist() == [3, 8]
     after = update.decay * before
-    after[update.rows] += update.change
+    after[update.touched] += update.change
     np.testing.assert_allclose(PRIOR + after, state.natural(), rtol=1e-6)

@@ -27,7 +27,8 @@ def run(args) -> None:
     emit(
         args, result,
         f"held-out perplexity {result['perplexity']:,.1f} "
-        f"({result['log_likelihood']:.4f} nats a token, {result['n_tokens']:,} tokens predicted); "
+        f"({result['log_likelihood']:.4f} nats a token, "
+        f"{result['n_tokens']:,.0f} tokens predicted); "
         f"unigram baseline {result['unigram_perplexity']:,.1f}\n"
         f"bound perplexity {result['bound_perplexity']:,.1f}",
     )  # fmt: skip

@@ -27,7 +27,8 @@ N_STATE = 10
  WRONG_TERMS, BLANK_LINE) = range(11)  # fmt: skip
 
 MAX_VALUE = 2**31 - 1
-_MAX_DIGITS = 18  # more would overflow int64
+_FULL = 10**17  # one more digit than this, and no further one, is sure to fit an int64
+_LARGEST_POWER = 10**6  # beyond float64 either way
 
 _TAB, _NEWLINE, _RETURN, _SPACE = 9, 10, 13, 32
 _PLUS, _MINUS, _POINT, _COLON = 43, 45, 46, 58
@@ -195,34 +196,36 @@ def _starts(text, p, first, second):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _digits(text, p, value, room):
-    """Append the decimal digits at ``p`` to ``value``; those beyond ``room`` are left out."""
-    start = p
+def _digits(text, p, value):
+    """Append the decimal digits at ``p`` to ``value``, as far as an int64 holds them.
+
+    Returns the value, what follows the digits, and how many were left out.
+    """
+    left_out = 0
     while 48 <= text[p] <= 57:
-        if p - start < room:
+        if value < _FULL:
             value = value * 10 + (np.int64(text[p]) - 48)
+        else:
+            left_out += 1
         p += 1
-    return value, p
+    return value, p, left_out
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _integer(text, p):
     """Read an unsigned integer: its value, or -1 where there is none, and what follows it."""
-    value, stop = _digits(text, p, np.int64(0), _MAX_DIGITS)
-    if stop == p:
-        value = np.int64(-1)
-    elif stop - p > _MAX_DIGITS:
-        value = np.int64(10**_MAX_DIGITS)
-    return value, stop
+    value, stop, _ = _digits(text, p, np.int64(0))
+    # With digits left out it is wrong, but still too large for any limit.
+    return value if stop > p else np.int64(-1), stop
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _number(text, p, allow_fractional):
     """Read a count: float32 value, what follows it, and OK or why it is refused."""
-    mantissa, stop = _digits(text, p, np.int64(0), _MAX_DIGITS)
+    mantissa, stop, _ = _digits(text, p, np.int64(0))
     value = np.float64(mantissa)
-    # Anything but a short run of digits takes the slow road.
-    if stop == p or stop - p > _MAX_DIGITS or not _at_space(text, stop):
+    # Anything but a run of digits takes the slow road.
+    if stop == p or not _at_space(text, stop):
         value, stop, code = _decimal(text, p)
         if code != OK:
             return np.float32(0), stop, code
@@ -241,15 +244,14 @@ def _decimal(text, p):
         p += 1
     if _starts(text, p, 110, 97) or _starts(text, p, 105, 110):  # na, in
         return 0.0, p, NOT_FINITE
-    mantissa, stop = _digits(text, p, np.int64(0), _MAX_DIGITS)
+    mantissa, stop, exponent = _digits(text, p, np.int64(0))
     n_digits = stop - p
-    exponent = max(n_digits - _MAX_DIGITS, 0)
     p = stop
     if text[p] == _POINT:
-        room = max(_MAX_DIGITS - n_digits, 0)
-        mantissa, stop = _digits(text, p + 1, mantissa, room)
-        n_digits += stop - p - 1
-        exponent -= min(stop - p - 1, room)
+        mantissa, stop, left_out = _digits(text, p + 1, mantissa)
+        decimals = stop - p - 1
+        n_digits += decimals
+        exponent -= decimals - left_out
         p = stop
     if n_digits == 0:
         return 0.0, p, BAD_LINE
@@ -258,9 +260,10 @@ def _decimal(text, p):
         falling = text[p] == _MINUS
         if falling or text[p] == _PLUS:
             p += 1
-        power, stop = _digits(text, p, np.int64(0), 4)
+        power, stop, _ = _digits(text, p, np.int64(0))
         if stop == p:
             return 0.0, p, BAD_LINE
+        power = min(power, _LARGEST_POWER)
         exponent += -power if falling else power
         p = stop
     if not _at_space(text, p):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.jit import inline_kernel, kernel, prefetch
-from dpsvi.kernels.special import exp_digamma
+from dpsvi.kernels.special import psi
 
 # Positions in hyper, after the alphas.
 ETA, TOL, SWEEPS, LEARN_ALPHA, LEARN_ETA = range(5)
@@ -100,12 +100,6 @@ def fold(basis, ids, counts, weight, total, ratio):
         for k in range(n_columns):
             total[k] += s0 * row[k]
         ratio[i] = s0
-
-
-@inline_kernel
-def psi(x):
-    """digamma(x) for x > 0 by one step of its recurrence, which keeps small x exact."""
-    return np.log(np.float64(exp_digamma(x + np.float32(1)))) - 1.0 / x
 
 
 @kernel

@@ -10,6 +10,7 @@ The global step is (52); the local steps are described in `dpsvi.models.lda_step
 from __future__ import annotations
 
 import numbers
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpsvi import io
 from dpsvi.checks import check_choice, check_number
-from dpsvi.estimator import Monitor, with_callbacks
+from dpsvi.estimator import Monitor, unchanged_on_error, with_callbacks
 from dpsvi.jit import as_items
 from dpsvi.models.lda_steps.model import FLOAT, LOCAL_STEPS, make_model, with_responsibilities
+from dpsvi.models.lda_steps.responsibilities import sum_kept
 from dpsvi.svi import State
 from dpsvi.topic_model import TopicModel
 
@@ -34,6 +36,7 @@ class Defaults(NamedTuple):
 
 DEFAULTS = {"collapsed": Defaults(0.01, 10, 128), "mean_field": Defaults(0.1, 5, 256)}
 BURN_IN = 3  # stochastic passes before responsibilities are kept
+RESUM_PASSES = 32  # between exact sums of what is kept
 
 
 class DPSVILDA(TopicModel):
@@ -196,29 +199,29 @@ class DPSVILDA(TopicModel):
         -------
         self
         """
-        self._check_params()
-        corpus = self._as_corpus(X, reset=True)
-        rng = self._generator()
-        chosen, held_out = self._hold_out(corpus.n_items, rng)
-        train = corpus if not len(held_out) else corpus.select(chosen)
-        held_out = corpus.select(held_out) if len(held_out) else None
-        self._word_counts = np.bincount(
-            train.index, weights=train.value, minlength=train.n_features
-        )
-        items = as_items(train.offsets, train.index, train.value, FLOAT)
-        monitor = Monitor(self, held_out, X, y)
-        if self.warm_start and hasattr(self, "_state"):
-            state = self._again(self._state, train)
-        else:
-            state = self._start(train, rng)
+        with unchanged_on_error(self):
+            self._check_params()
+            going_on = self.warm_start and "_state" in self.__dict__
+            known = self.n_features_in_ if going_on else None
+            corpus = self._as_corpus(X, reset=True)
+            if going_on and corpus.n_features != known:
+                raise ValueError(f"warm_start on {known} words, X has {corpus.n_features}")
+            rng = self._generator()
+            chosen, held_out = self._hold_out(corpus.n_items, rng)
+            train = corpus.select(chosen) if len(held_out) else corpus
+            held_out = corpus.select(held_out) if len(held_out) else None
+            state = self._again(train) if going_on else self._start(train, rng)
         self._state = state
-        n_passes = self.max_iter
-        if self.keep_responsibilities:
-            n_passes = min(n_passes, BURN_IN)
+        self._word_counts = np.bincount(train.index, train.value, train.n_features)
+        self.__dict__.pop("_components", None)
+        items = as_items(train.offsets, train.index, train.value, FLOAT)
+        monitor = Monitor(self, held_out, corpus, y)
+        n_passes = min(self.max_iter, BURN_IN) if self.keep_responsibilities else self.max_iter
+        first = state.items
         ended = self._train(state, items, n_passes, rng, monitor)
-        if self.keep_responsibilities and not ended and self.max_iter > n_passes:
+        if not ended and self.max_iter > n_passes:
             self._train_kept(items, self.max_iter - n_passes, rng, monitor)
-        self.n_iter_ = max(1, -(-self._state.items // max(1, train.n_items)))
+        self.n_iter_ = -(-(self._state.items - first) // train.n_items)
         self._finish(train)
         monitor.close(self._state)
         return self
@@ -226,8 +229,9 @@ class DPSVILDA(TopicModel):
     def _train_kept(self, items, n_passes, rng, monitor) -> None:
         """Go on with kept responsibilities.
 
-        The first pass adds every token's responsibilities to the stochastic estimate; then the
-        estimate is taken out, and what remains is exactly the sum of what is kept.
+        The first pass adds every token's responsibilities to the stochastic estimate; from then on
+        the parameters are the sum of what is kept.  They are summed up anew after that pass, now
+        and then, since lost writes of many passes would add up, and at the end.
         """
         state = self._state
         state.renormalise()
@@ -236,12 +240,24 @@ class DPSVILDA(TopicModel):
             with_responsibilities(state.model), estimate.copy(), self._n_threads,
             len(items.offsets) - 1, len(items.index), state.step, state.items,
         )  # fmt: skip
-        ended = self._train(state, items, 1, rng, monitor)
-        state.shared.rows[...] -= estimate
-        np.maximum(state.shared.rows, 0, out=state.shared.rows)
-        state.recount()
-        if not ended:
-            self._train(state, items, n_passes - 1, rng, monitor)
+        rows = state.shared.rows
+        if self._train(state, items, 1, rng, monitor):
+            # Ended in the middle: the mean of both, which stands for all documents.
+            rows *= FLOAT.type(estimate.sum(dtype=np.float64) / rows.sum(dtype=np.float64))
+            state.recount()
+            return
+        del estimate
+        n_passes -= 1
+        while True:
+            started = time.perf_counter()
+            sum_kept(items, state.shared.value_memory, rows)
+            state.recount()
+            monitor.add_seconds(time.perf_counter() - started)
+            if not n_passes or monitor.stopped or self.interrupted_:
+                break
+            few = min(n_passes, RESUM_PASSES)
+            self._train(state, items, few, rng, monitor)
+            n_passes -= few
 
     @with_callbacks
     def partial_fit(self, X, y=None):
@@ -257,21 +273,21 @@ class DPSVILDA(TopicModel):
         -------
         self
         """
-        self._check_params()
-        first = not hasattr(self, "_state")
-        corpus = self._as_corpus(X, reset=first)
-        rng = self._generator()
-        if first:
-            self._state = self._start(corpus, rng)
-            self._word_counts = np.zeros(corpus.n_features)
-        else:
-            self._state = self._again(self._state, corpus)
-        self._word_counts += np.bincount(
-            corpus.index, weights=corpus.value, minlength=corpus.n_features
-        )
-        state = self._state
+        with unchanged_on_error(self):
+            self._check_params()
+            first = "_state" not in self.__dict__
+            corpus = self._as_corpus(X, reset=first, grow=self.grow_vocabulary)
+            rng = self._generator()
+            state = self._start(corpus, rng) if first else self._again(corpus)
+        self._state = state
+        self.__dict__.pop("_components", None)
+        counts = np.zeros(corpus.n_features)
+        if not first:
+            counts[: len(self._word_counts)] = self._word_counts
+        counts += np.bincount(corpus.index, corpus.value, corpus.n_features)
+        self._word_counts = counts
         seen = state.items + corpus.n_items
-        monitor = Monitor(self, None, X, y)
+        monitor = Monitor(self, None, corpus, y)
         items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
         self._train(state, items, 1, rng, monitor, total=max(seen, self.total_samples or 0))
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
@@ -323,9 +339,12 @@ class DPSVILDA(TopicModel):
             "n_sweeps": self.max_doc_update_iter or DEFAULTS[self.local_step].sweeps,
             "tol": self.mean_change_tol,
             "warm_documents": self.warm_documents,
-            "learn_alpha": isinstance(self.doc_topic_prior, str),
-            "learn_eta": isinstance(self.topic_word_prior, str),
+            "learn_alpha": self._learns("doc_topic_prior"),
+            "learn_eta": self._learns("topic_word_prior"),
         }
+
+    def _learns(self, prior: str) -> bool:
+        return isinstance(getattr(self, prior), str)
 
     def _start(self, corpus, rng) -> State:
         model = make_model(
@@ -337,18 +356,31 @@ class DPSVILDA(TopicModel):
         )
         return State.start(model, rng, self._n_threads, corpus.n_items, corpus.nnz)
 
-    def _again(self, state, corpus) -> State:
-        """The same parameters and clock, with memory for other documents and more words."""
-        state.renormalise()
-        rows, model = state.shared.rows, state.model
-        new = corpus.n_features - len(rows)
-        if new:
-            rows = np.vstack([rows, np.zeros((new, rows.shape[1]), rows.dtype)])
-            model = model._replace(shape=rows.shape)
-            self._word_counts = np.append(self._word_counts, np.zeros(new))
-        return State.resume(
-            model, rows, self._n_threads, corpus.n_items, corpus.nnz, state.step, state.items
+    def _again(self, corpus) -> State:
+        """The counts and the clock of the last solution, with today's settings and documents.
+
+        A prior that is learned goes on from what was learned.
+        """
+        last = self._state
+        last.renormalise()
+        if np.count_nonzero(last.model.hyper[: last.model.shape[1]]) != self.n_components:
+            raise ValueError(
+                f"n_components was {np.count_nonzero(self.doc_topic_prior_)} in the fit to go on "
+                f"from, got {self.n_components}"
+            )
+        rows = last.shared.rows
+        new = np.zeros((corpus.n_features - len(rows), rows.shape[1]), rows.dtype)
+        model = make_model(
+            corpus.n_features,
+            self.n_components,
+            self.doc_topic_prior_ if self._learns("doc_topic_prior") else self._first_alpha(),
+            self.topic_word_prior_ if self._learns("topic_word_prior") else self._first_eta(),
+            **self._model_options(),
         )
+        return State.resume(
+            model, np.vstack([rows, new]), self._n_threads, corpus.n_items, corpus.nnz, last.step,
+            last.items,
+        )  # fmt: skip
 
     def _finish(self, corpus) -> None:
         self.n_batch_iter_ = self._state.step

@@ -123,6 +123,8 @@ def newton_alpha(alpha, mean_log_theta, n_steps: int = 20):
     from scipy.special import polygamma, psi
 
     alpha = alpha.astype(np.float64).copy()
+    if len(alpha) == 1:
+        return alpha  # theta is 1 whatever alpha is
     for _ in range(n_steps):
         gradient = psi(alpha.sum()) - psi(alpha) + mean_log_theta
         diagonal, common = -polygamma(1, alpha), polygamma(1, alpha.sum())

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsvi.jit import kernel
 from dpsvi.kernels.fold import (
     ETA,
     LEARN_ALPHA,
@@ -25,6 +26,17 @@ from dpsvi.kernels.fold import (
 )
 
 UNIT = 65535.0  # a kept responsibility of 1
+
+
+@kernel
+def sum_kept(items, kept, rows):
+    """``rows_wk = sum_d c_dw phi_dwk`` of everything that is kept; `rows` is overwritten."""
+    rows[:] = 0
+    part = np.float32(1 / UNIT)
+    for j in range(items.index.shape[0]):
+        row, phi, count = rows[items.index[j]], kept[j], items.value[j] * part
+        for k in range(row.shape[0]):
+            row[k] += count * np.float32(np.int32(phi[k]))
 
 
 def local(shared, scale, hyper, items, batch, work):
@@ -40,8 +52,7 @@ def local(shared, scale, hyper, items, batch, work):
 
     n = list_words(items, batch, work)
     topic_sizes(hyper, scale, n_rows, work.totals, size)
-    for k in range(n_columns):
-        size[k] = max(size[k], real(1))  # padding; a real topic holds n_rows * eta at least
+    smooth = real(n_rows) * eta
     for b in range(batch.shape[0]):
         d = batch[b]
         start, stop = items.offsets[d], items.offsets[d + 1]
@@ -60,13 +71,17 @@ def local(shared, scale, hyper, items, batch, work):
         for _ in range(1 if known > 0 else int(hyper[n_columns + SWEEPS])):
             for j in range(start, stop):
                 old, row = kept[j], rows[items.index[j]]
+                single = part * min(items.value[j], real(1))  # a weight may be less than a token
                 stats = work.stats[work.slot[items.index[j]]]
                 norm = zero
                 for k in range(n_columns):
-                    own = part * real(np.int32(old[k]))
-                    # RACE: a lost write can leave less in lam than this token has put there.
+                    own = single * real(np.int32(old[k]))
+                    # Without this token no less than the prior is left, in exact arithmetic.
+                    # RACE: a lost write can leave less in lam than this token has put there,
+                    # and on the first visit lam does not hold it yet.
+                    document = max(gamma[k] - own, real(hyper[k]))
                     word = max(eta + (c * row[k] - own), eta)
-                    phi[k] = max(gamma[k] - own, zero) * word / (size[k] - own)
+                    phi[k] = document * word / max(size[k] - own, smooth)
                     norm += phi[k]
                 norm = unit / norm
                 count = items.value[j] * part

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 
@@ -19,7 +20,7 @@ def check_number(name, value, *, low=None, high=None, open_low=False, integer=Fa
     if isinstance(value, bool) or not isinstance(value, kind):
         raise TypeError(f"{name} must be {allowed}, got {value!r}")
     too_low = low is not None and (value <= low if open_low else value < low)
-    if value != value or too_low or (high is not None and value > high):
+    if not math.isfinite(value) or too_low or (high is not None and value > high):
         raise ValueError(f"{name} must be {allowed}, got {value!r}")
 
 

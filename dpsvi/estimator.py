@@ -57,7 +57,11 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             check_number("total_samples", self.total_samples, low=0, open_low=True)
         check_number("tol", self.tol, low=0)
         check_number("evaluate_every", self.evaluate_every, low=0, open_low=True)
-        check_choice("lr_rule", self.lr_rule, schedules.LR_RULES)
+        check_number("n_iter_no_change", self.n_iter_no_change, low=1, integer=True)
+        for callback in self.callbacks or ():
+            if not callable(callback):
+                raise TypeError(f"callbacks must be callables, got {callback!r}")
+        self._schedule()
 
     def _resolve_batch_size(self) -> int:
         return self.batch_size
@@ -86,9 +90,12 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
                 raise ValueError("early_stopping=True needs validation_size, got None")
             return np.arange(n_items), np.arange(0)
         if isinstance(size, float):
-            check_number("validation_size", size, low=0, high=1, open_low=True)
-            size = int(np.ceil(size * n_items))
-        check_number("validation_size", size, low=1, high=max(1, n_items - 1), integer=True)
+            if not 0 < size < 1:
+                raise ValueError(f"validation_size must be > 0 and < 1.0, or a count, got {size!r}")
+            size = max(1, int(size * n_items))
+        if n_items < 2:
+            raise ValueError(f"validation_size={size!r} needs at least 2 items, got {n_items}")
+        check_number("validation_size", size, low=1, high=n_items - 1, integer=True)
         order = rng.permutation(n_items)
         return np.sort(order[size:]), np.sort(order[:size])
 

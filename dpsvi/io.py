@@ -136,6 +136,19 @@ def load_model(folder, kind: str | None = None) -> tuple[dict, dict]:
     return load(payload), meta
 
 
+@contextmanager
+def reading(folder):
+    """Name the model when what was read from `folder` does not fit together."""
+    try:
+        yield
+    except KeyError as error:
+        raise ModelFormatError(f"{folder}: the model has no entry {error}") from error
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ModelFormatError):
+            raise
+        raise ModelFormatError(f"{folder}: not a model of this version: {error}") from error
+
+
 def read_meta(folder) -> dict:
     """Read ``model.json`` of a model folder and check its schema."""
     path = Path(folder) / "model.json"

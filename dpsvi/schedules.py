@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dpsvi.checks import check_choice, check_number
+
 LR_RULES = ("per_T", "per_sample", "constant")
 
 
@@ -30,13 +32,9 @@ def robbins_monro(offset: float, decay: float, rate: float = 1.0) -> Callable:
     >>> robbins_monro(1.0, 1.0)(np.array([0, 1, 3]))
     array([1.  , 0.5 , 0.25])
     """
-    if not 0 < offset < math.inf:
-        raise ValueError(f"learning_offset must be > 0, got {offset!r}")
-    if not 0 < decay <= 1:
-        raise ValueError(f"learning_decay must be in (0, 1], got {decay!r}")
-
-    if not 0 < rate < math.inf:
-        raise ValueError(f"rate must be > 0, got {rate!r}")
+    check_number("learning_offset", offset, low=0, open_low=True)
+    check_number("learning_decay", decay, low=0, high=1, open_low=True)
+    check_number("rate", rate, low=0, open_low=True)
 
     def schedule(t):
         return np.minimum(1.0, rate * (np.asarray(t) + offset) ** -decay)
@@ -52,8 +50,7 @@ def constant(rate: float) -> Callable:
     >>> constant(0.1)(np.array([0, 5]))
     array([0.1, 0.1])
     """
-    if not 0 < rate <= 1:
-        raise ValueError(f"learning_rate must be in (0, 1], got {rate!r}")
+    check_number("learning_rate", rate, low=0, high=1, open_low=True)
     return lambda t: np.full(np.shape(t), float(rate))
 
 
@@ -71,8 +68,7 @@ def scaled_rate(
     >>> scaled_rate(0.1, n_jobs=4)
     0.05
     """
-    if rule not in LR_RULES:
-        raise ValueError(f"lr_rule must be one of {LR_RULES}, got {rule!r}")
+    check_choice("lr_rule", rule, LR_RULES)
     if rule != "per_T":
         return rate
     return rate / math.sqrt(master_batch * n_jobs * local_steps)

@@ -321,7 +321,8 @@ def test_a_fit_that_ends_among_kept_responsibilities(X, passes):
 
 def test_scikit_learn_callbacks(X, capsys):
     callback = pytest.importorskip("sklearn.callback")
-    bar, scores = callback.ProgressBar(), callback.ScoringMonitor(scoring={"score": lambda e, X, y: e.score(X)})
+    bar = callback.ProgressBar()
+    scores = callback.ScoringMonitor(scoring={"score": lambda e, X, y: e.score(X)})
     model = make(max_iter=4).set_callbacks(bar, scores).fit(X, np.zeros(300))
     log = scores.get_logs().data_as_pandas
     passes = log[log["task_name"] == "pass"]

@@ -43,8 +43,9 @@ def calls(path):
 
 @each(FILES)
 def test_a_file_is_short(path):
-    """One idea a file."""
-    assert len(path.read_text("utf-8").splitlines()) <= 500
+    """One idea a file.  A model is one file, equations, kernel and estimator; tests are tables."""
+    longest = 700 if {"models", "tests"} & set(path.parts) else 500
+    assert len(path.read_text("utf-8").splitlines()) <= longest
 
 
 @each(CODE)

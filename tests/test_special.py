@@ -5,7 +5,21 @@ import numpy as np
 import pytest
 from scipy.special import psi
 
-from dpsvi.kernels.special import SMALLEST, exp_digamma, exp_digamma_rows, exp_negative
+from dpsvi.kernels.special import SMALLEST, exp_digamma, exp_expected_log, exp_negative
+from dpsvi.kernels.special import psi as fast_psi
+
+
+@numba.njit
+def exp_digamma_rows(x):
+    for i in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            x[i, k] = exp_digamma(x[i, k])
+
+
+@numba.njit
+def _psi(x, out):
+    for i in range(len(x)):
+        out[i] = fast_psi(x[i])
 
 
 @numba.njit
@@ -69,3 +83,24 @@ def test_nan_is_not_hidden():
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
 def test_scalars_of_other_types(kind):
     assert float(exp_digamma(kind(3))) == pytest.approx(np.exp(psi(3.0)), rel=5e-7)
+
+
+def test_psi_is_exact_for_small_arguments_too():
+    x = np.geomspace(1e-6, 1e6, 100_000).astype(np.float32)
+    value = np.empty_like(x)
+    _psi(x, value)
+    exact = psi(x.astype(np.float64))
+    assert np.max(np.abs(value - exact) / np.maximum(1, np.abs(exact))) < 2e-6
+
+
+@pytest.mark.parametrize("smallest", [1e-4, 0.01, 1.0])
+def test_exp_expected_log(smallest, rng):
+    """The largest of a row is 1; `shift` says what is missing."""
+    lam = (smallest + rng.gamma(0.1, 50, (300, 7))).astype(np.float32)
+    lam[5] = smallest
+    expected = psi(lam.astype(np.float64)) - psi(lam.sum(axis=0, dtype=np.float64))
+    basis, shift = lam.copy(), np.empty(300)
+    exp_expected_log(basis, lam.sum(axis=0, dtype=np.float64).astype(np.float32), shift)
+    assert np.all(basis.max(axis=1) == 1)
+    np.testing.assert_allclose(shift, expected.max(axis=1), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(basis, np.exp(expected - shift[:, None]), rtol=1e-2, atol=1e-6)

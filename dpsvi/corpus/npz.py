@@ -24,39 +24,47 @@ _READ_HEADER = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
+# What a damaged archive, or one of something else, makes its readers raise.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    KeyError,
+    OSError,  # it points to a place before the start of the file
+    RuntimeError,  # a member is encrypted, or its compression unknown
+    TypeError,
+    ValueError,
+)
 
 
 def read_npz(path: str | PathLike, options: ReadOptions) -> Corpus:
     """Read a CSR matrix of shape (documents, words)."""
-    from scipy.sparse import csr_array
-
     if options.index_base:
         raise ValueError(f"index_base={options.index_base}: an npz file always counts from 0")
     limit = expansion_limit(Path(path).stat().st_size, options.max_bytes)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            form = _member(archive, "format", "SU", limit).item()
-            if form not in (b"csr", "csr"):
-                raise ValueError(f"the matrix is stored as {form!r}, expected 'csr'")
-            shape = tuple(_member(archive, "shape", "i", limit).tolist())
-            data = _member(archive, "data", "iuf", limit)
-            indices = _member(archive, "indices", "i", limit)
-            indptr = _member(archive, "indptr", "i", limit)
-        matrix = csr_array((data, indices, indptr), shape)
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        KeyError,
-        RuntimeError,  # an encrypted member, or an unknown compression
-        TypeError,
-        ValueError,
-    ) as error:
-        raise CorpusFormatError(f"{path}: {error}") from error
+    with open(path, "rb") as file:
+        try:
+            matrix = _read_csr(file, limit)
+        except _DAMAGE as error:
+            raise CorpusFormatError(f"{path}: {error}") from error
     check_columns(path, matrix.shape[1], path, options)
     corpus = from_sparse(matrix, options.allow_fractional, path)
     check_not_empty(corpus.nnz, path)
     return corpus
+
+
+def _read_csr(file, limit):
+    from scipy.sparse import csr_array
+
+    with zipfile.ZipFile(file) as archive:
+        form = _member(archive, "format", "SU", limit).item()
+        if form not in (b"csr", "csr"):
+            raise ValueError(f"the matrix is stored as {form!r}, expected 'csr'")
+        shape = tuple(_member(archive, "shape", "i", limit).tolist())
+        data = _member(archive, "data", "iuf", limit)
+        indices = _member(archive, "indices", "i", limit)
+        indptr = _member(archive, "indptr", "i", limit)
+    return csr_array((data, indices, indptr), shape)
 
 
 def _member(archive, name, kinds, limit):

@@ -648,21 +648,23 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
     def load(cls, path) -> DPSVIGaussianMixture:
         """Read what :meth:`save` wrote; `partial_fit` and `warm_start` go on from it."""
         arrays, meta = io.load_model(path, kind="gaussian_mixture")
-        self = cls(**meta["params"])
-        self._check_params()
-        self._prior = Prior(
-            meta["weight_concentration_prior"], meta["mean_precision_prior"],
-            arrays["mean_prior"], meta["degrees_of_freedom_prior"], arrays["covariance_prior"],
-        )  # fmt: skip
-        model = make_model(self._prior, arrays["origins"], np.zeros_like(arrays["lambda"]))
-        rows = arrays["lambda"].reshape(1, -1) - model.prior
-        state = State.resume(model, rows, self._n_threads, step=meta["step"], items=meta["items"])
-        self.n_features_in_, self._dtype = arrays["origins"].shape[1], np.dtype(meta["dtype"])
-        if meta["feature_names"]:
-            self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
-        vars(self).update(self._attributes(state))
-        self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]
-        self.lower_bound_, self.history_ = meta["lower_bound"], []
+        with io.reading(path):
+            self = cls(**meta["params"])
+            self._check_params()
+            self._prior = Prior(
+                meta["weight_concentration_prior"], meta["mean_precision_prior"],
+                arrays["mean_prior"], meta["degrees_of_freedom_prior"], arrays["covariance_prior"],
+            )  # fmt: skip
+            model = make_model(self._prior, arrays["origins"], np.zeros_like(arrays["lambda"]))
+            rows = arrays["lambda"].reshape(1, -1) - model.prior
+            clock = {"step": meta["step"], "items": meta["items"]}
+            state = State.resume(model, rows, self._n_threads, **clock)
+            self.n_features_in_, self._dtype = arrays["origins"].shape[1], np.dtype(meta["dtype"])
+            if meta["feature_names"]:
+                self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
+            vars(self).update(self._attributes(state))
+            self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]
+            self.lower_bound_, self.history_ = meta["lower_bound"], []
         return self
 
 

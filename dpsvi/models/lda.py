@@ -36,6 +36,7 @@ class Defaults(NamedTuple):
 
 DEFAULTS = {"collapsed": Defaults(0.01, 10, 128), "mean_field": Defaults(0.1, 5, 256)}
 BURN_IN = 3  # stochastic passes before responsibilities are kept
+TINY = float(np.finfo(np.float32).tiny)  # a prior below it is 0 in the kernels
 RESUM_PASSES = 32  # between exact sums of what is kept
 
 
@@ -316,7 +317,7 @@ class DPSVILDA(TopicModel):
         if prior is None or (isinstance(prior, str) and prior == "auto"):
             return 1.0 / self.n_components
         alpha = np.asarray(prior)
-        if alpha.dtype.kind not in "iuf" or not np.all(np.isfinite(alpha) & (alpha > 0)):
+        if alpha.dtype.kind not in "iuf" or not np.all(np.isfinite(alpha) & (alpha > TINY)):
             raise ValueError(f"doc_topic_prior must be > 0, 'auto' or None, got {prior!r}")
         if alpha.shape not in ((), (self.n_components,)):
             raise ValueError(
@@ -329,7 +330,7 @@ class DPSVILDA(TopicModel):
         prior = self.topic_word_prior
         if prior is None or (isinstance(prior, str) and prior == "auto"):
             return DEFAULTS[self.local_step].eta
-        if not isinstance(prior, numbers.Real) or not 0 < prior < np.inf:
+        if not isinstance(prior, numbers.Real) or not TINY < prior < np.inf:
             raise ValueError(f"topic_word_prior must be > 0, 'auto' or None, got {prior!r}")
         return float(prior)
 
@@ -413,29 +414,30 @@ class DPSVILDA(TopicModel):
     def load(cls, path) -> DPSVILDA:
         """Read what :meth:`save` wrote; `partial_fit` and `warm_start` go on from it."""
         arrays, meta = io.load_model(path, kind="lda")
-        self = cls(**meta["params"])
-        self._check_params()
-        lam = arrays["lambda"]
-        model = make_model(
-            len(lam),
-            self.n_components,
-            arrays["doc_topic_prior"],
-            meta["eta"],
-            **self._model_options(),
-        )
-        rows = np.zeros(model.shape, FLOAT)
-        rows[:, : self.n_components] = lam - model.prior[0]
-        self._state = State.resume(
-            model, rows, self._n_threads, step=meta["step"], items=meta["docs"]
-        )
-        self._word_counts = arrays["word_counts"]
-        self.n_features_in_ = len(lam)
-        self.vocabulary_ = tuple(meta["vocabulary"]) if meta["vocabulary"] else None
-        if meta["feature_names"]:
-            self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
-        self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]
-        self.bound_, self._n_features_out = meta["bound"], self.n_components
-        self.history_ = []
+        with io.reading(path):
+            self = cls(**meta["params"])
+            self._check_params()
+            lam = arrays["lambda"]
+            model = make_model(
+                len(lam),
+                self.n_components,
+                arrays["doc_topic_prior"],
+                meta["eta"],
+                **self._model_options(),
+            )
+            rows = np.zeros(model.shape, FLOAT)
+            rows[:, : self.n_components] = lam - model.prior[0]  # shapes must agree
+            self._state = State.resume(
+                model, rows, self._n_threads, step=meta["step"], items=meta["docs"]
+            )
+            self._word_counts = arrays["word_counts"]
+            self.n_features_in_ = len(lam)
+            self.vocabulary_ = tuple(meta["vocabulary"]) if meta["vocabulary"] else None
+            if meta["feature_names"]:
+                self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
+            self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]
+            self.bound_, self._n_features_out = meta["bound"], self.n_components
+        self.history_, self.interrupted_ = [], 0
         return self
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsvi.jit import prefetch
+from dpsvi.jit import inline_kernel, prefetch
 from dpsvi.kernels.fold import (
     ETA,
     LEARN_ALPHA,
@@ -27,6 +27,24 @@ from dpsvi.kernels.fold import (
 from dpsvi.kernels.special import exp_digamma
 
 
+@inline_kernel
+def explain(basis, ids, counts, hyper, n_topics, gamma, weight, total, ratio):
+    """Iterate gamma of one document; leaves topic weights and word ratios of the last sweep."""
+    n_columns = gamma.shape[0]
+    tol = gamma.dtype.type(hyper[n_columns + TOL] * n_topics)
+    for _ in range(int(hyper[n_columns + SWEEPS])):
+        for k in range(n_columns):
+            weight[k] = exp_digamma(gamma[k])
+        fold(basis, ids, counts, weight, total, ratio)
+        change = gamma.dtype.type(0)
+        for k in range(n_columns):
+            new = gamma.dtype.type(hyper[k]) + weight[k] * total[k]
+            change += abs(new - gamma[k])
+            gamma[k] = new
+        if change < tol:
+            break
+
+
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; columns beyond the topics must hold rows of 0."""
     rows = shared.rows
@@ -34,7 +52,6 @@ def local(shared, scale, hyper, items, batch, work):
     real = rows.dtype.type
     zero = real(0)
     c, eta = real(scale), real(hyper[n_columns + ETA])
-    tol, n_sweeps = real(hyper[n_columns + TOL]), int(hyper[n_columns + SWEEPS])
     warm = shared.item_memory.shape[0] > 0
 
     gamma = work.scratch[:n_columns]
@@ -70,17 +87,7 @@ def local(shared, scale, hyper, items, batch, work):
             gamma[:] = shared.item_memory[d]
         else:
             start_even(hyper, length / real(n_topics), gamma)
-        for _ in range(n_sweeps):
-            for k in range(n_columns):
-                weight[k] = exp_digamma(gamma[k])
-            fold(work.expected, ids, counts, weight, total, ratio)
-            change = zero
-            for k in range(n_columns):
-                new = real(hyper[k]) + weight[k] * total[k]
-                change += abs(new - gamma[k])
-                gamma[k] = new
-            if change < tol * real(n_topics):
-                break
+        explain(work.expected, ids, counts, hyper, n_topics, gamma, weight, total, ratio)
         add_outer(work.stats, ids, ratio, weight)
         if hyper[n_columns + LEARN_ALPHA] > 0:
             count_proportions(gamma, work.tally)

@@ -1,4 +1,4 @@
-"""dpsvi: stochastic variational inference, asynchronous across machines, lock-free inside one.
+"""dpsvi: stochastic variational inference by lock-free threads (DPSVI).
 
 >>> from dpsvi import DPSVILDA
 >>> DPSVILDA(n_components=100).fit(corpus)  # doctest: +SKIP

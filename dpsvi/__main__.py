@@ -22,7 +22,7 @@ COMMANDS = {
     "export": "write a fitted model in other formats",
 }
 # Exit codes, besides 0 and argparse's 2 for wrong usage.
-FAILURE, USAGE, BAD_DATA, DIVERGED, LOST_RANKS = 1, 2, 3, 4, 5
+FAILURE, USAGE, BAD_DATA, DIVERGED = 1, 2, 3, 4
 
 
 def _handle_signals() -> None:
@@ -45,12 +45,14 @@ def make_parser() -> argparse.ArgumentParser:
         prog="dpsvi",
         description="Stochastic variational inference: topic models at scale.",
         epilog="exit codes: 0 good, 1 failure, 2 usage, 3 bad data, 4 diverged (NaN), "
-        "5 lost ranks, 130 and 143 by signal",
+        "130 and 143 by signal",
     )
     parser.add_argument("--version", action="version", version=f"dpsvi {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, summary in COMMANDS.items():
-        sub = commands.add_parser(name, help=summary, description=summary.capitalize() + ".")
+        sub = commands.add_parser(
+            name, help=summary, description=summary.capitalize() + ".", allow_abbrev=False
+        )
         sub.add_argument("--json", action="store_true", help="results on stdout as JSON")
         sub.add_argument("--debug", action="store_true", help="show tracebacks")
         module = importlib.import_module(f"dpsvi.commands.{name}")

@@ -36,5 +36,8 @@ def resolve_jobs(n_jobs) -> int:
         return 1
     if n_jobs == -1:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    check_number("n_jobs", n_jobs, low=1, integer=True)
+    try:
+        check_number("n_jobs", n_jobs, low=1, integer=True)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{error}; None is 1, -1 all cores") from None
     return int(n_jobs)

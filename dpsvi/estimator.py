@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from contextlib import contextmanager
+from functools import wraps
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -57,6 +57,10 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             check_number("total_samples", self.total_samples, low=0, open_low=True)
         check_number("tol", self.tol, low=0)
         check_number("evaluate_every", self.evaluate_every, low=0, open_low=True)
+        if self.evaluate_every > 1 and self.evaluate_every != round(self.evaluate_every):
+            raise ValueError(
+                f"evaluate_every must be a whole number above 1, got {self.evaluate_every!r}"
+            )
         check_number("n_iter_no_change", self.n_iter_no_change, low=1, integer=True)
         for callback in self.callbacks or ():
             if not callable(callback):
@@ -124,16 +128,20 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         return monitor.stopped
 
 
-@contextmanager
-def unchanged_on_error(estimator):
-    """Leave the estimator as it was when the block, which prepares a fit, refuses its input."""
-    before = dict(estimator.__dict__)
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
-        raise
+def unchanged_on_error(method):
+    """Leave the estimator as it was when `method`, a fit, refuses its input or fails."""
+
+    @wraps(method)
+    def guarded(estimator, *args, **kwargs):
+        before = dict(estimator.__dict__)
+        try:
+            return method(estimator, *args, **kwargs)
+        except BaseException:
+            estimator.__dict__.clear()
+            estimator.__dict__.update(before)
+            raise
+
+    return guarded
 
 
 class Monitor:
@@ -180,7 +188,8 @@ class Monitor:
             "step": event.step, "docs": event.items, "epoch": event.epoch,
             "seconds": event.seconds, "rate": event.rate,
         }  # fmt: skip
-        if self.held_out is not None and self.looks % self.every == 0:
+        last = self.epoch > estimator.max_iter - 1e-9
+        if self.held_out is not None and (last or self.looks % self.every == 0):
             entry.update(estimator._held_out_score(event.state, self.held_out))
         estimator.history_.append(entry)
         stop = any([bool(callback(event)) for callback in estimator.callbacks or ()])

@@ -119,9 +119,9 @@ def completion_perplexity(
         )
     if topics.min() < 0:
         raise ValueError(f"word_probabilities must be >= 0, got {topics.min():g}")
-    impossible = np.flatnonzero(topics.max(axis=1) == 0)
-    if np.isin(impossible, corpus.index).any():
-        raise ValueError(f"no topic gives word {impossible[0]} a probability above 0")
+    impossible = corpus.index[topics.max(axis=1)[corpus.index] == 0]
+    if len(impossible):
+        raise ValueError(f"no topic gives word {impossible.min()} a probability above 0")
     alpha = np.broadcast_to(np.asarray(doc_topic_prior, np.float32), topics.shape[1]).copy()
     if not np.all((alpha > 0) & np.isfinite(alpha)):
         raise ValueError(f"doc_topic_prior must be > 0, got {doc_topic_prior!r}")
@@ -129,7 +129,7 @@ def completion_perplexity(
     first, second = split_tokens(corpus.value, seed)
     n_tokens = float(second.sum(dtype=np.float64))
     if n_tokens == 0:
-        raise ValueError("no tokens to predict: every document has at most one token")
+        raise ValueError("no tokens to predict: the documents are empty or too short to split")
 
     seen = as_items(corpus.offsets, corpus.index, first, FLOAT)
     gamma, _ = infer_documents(

@@ -23,6 +23,7 @@ from dpsvi.task import Task, make_task, make_works
 log = logging.getLogger(__name__)
 
 _REFINES_A_PASS, _STEPS_A_REFINE = 10, 20  # at most, at least
+_SMALL_SCALE = 1e-6  # well before rows outgrow their number type
 
 
 def fit(
@@ -136,13 +137,13 @@ def _segment(run, task, state, schedule, order, sizes, first, last, total):
         state.step += done
         state.items += int(sizes[first : first + done].sum())
         state.scale = float(scales[done])
-        if task.stop[0] == DIVERGED:
-            raise DivergedError(
-                f"{model.name}: a statistic became NaN or infinite at step {state.step}"
-            )
-        # A full segment ends at a boundary of ours or where the scale is spent.
-        if n < last - first or state.scale < 1e-6:
-            state.renormalise()
+    if task.stop[0] == DIVERGED:
+        raise DivergedError(
+            f"{model.name}: a statistic became NaN or infinite at step {state.step}"
+        )
+    # A segment ends at a boundary of ours or where the scale is spent.
+    if n < last - first or state.scale < _SMALL_SCALE:
+        state.renormalise()
     return first + n, float(rates[n - 1])
 
 

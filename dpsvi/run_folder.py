@@ -6,6 +6,7 @@ import csv
 import io as text_io
 import json
 import logging
+import os
 import platform
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from dpsvi.environment import hardware, versions
 from dpsvi.io import write_json, write_text
 
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "safetensors")
-TOP_WORDS = 20
+FILES = ("vocab.txt", "topics.csv", "topic_map.json", "report.html", "model.json")
 
 
 class RunFolder:
@@ -39,12 +40,16 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         if (self.path / "model.json").exists() and not overwrite:
             raise FileExistsError(f"{self.path}: holds a model already; --overwrite replaces it")
-        self._metrics = open(self.path / "metrics.jsonl", "w", encoding="utf-8")  # noqa: SIM115
+        if not os.access(self.path, os.W_OK):
+            raise PermissionError(f"{self.path}: cannot be written")
+
+    def __enter__(self):
+        for name in FILES:  # of a run before this one, but not before this one has its corpus
+            (self.path / name).unlink(missing_ok=True)
+        self._metrics = open(self.path / "metrics.jsonl", "w", encoding="utf-8")
         self._log = logging.FileHandler(self.path / "run.log", mode="w", encoding="utf-8")
         self._log.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
         logging.getLogger("dpsvi").addHandler(self._log)
-
-    def __enter__(self):
         return self
 
     def __exit__(self, *error):

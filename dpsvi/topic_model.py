@@ -28,13 +28,18 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
 
     def _natural(self, state) -> np.ndarray:
         """Return lam without padding, (V, K); a lost write may leave an entry short of eta."""
-        return np.maximum(state.natural()[:, : self.n_components], state.model.prior[0])
+        return np.maximum(state.natural()[:, : self._n_topics(state)], state.model.prior[0])
+
+    @staticmethod
+    def _n_topics(state) -> int:
+        """K; the columns behind are padding, with a prior of 0."""
+        return np.count_nonzero(state.model.hyper[: state.model.shape[1]])
 
     @property
     def components_(self):
         """Dirichlet parameters of the topics, (K, V)."""
         if "_state" not in self.__dict__:
-            raise AttributeError("components_: this DPSVILDA is not fitted yet")
+            raise AttributeError(f"components_: this {type(self).__name__} is not fitted yet")
         if "_components" not in self.__dict__:
             self._components = np.ascontiguousarray(self._natural(self._state).T)
         return self._components
@@ -48,7 +53,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
     @property
     def doc_topic_prior_(self):
         """Alpha in use, (K,)."""
-        return self._state.model.hyper[: self.n_components].copy()
+        return self._state.model.hyper[: self._n_topics(self._state)].copy()
 
     @property
     def topic_word_prior_(self) -> float:
@@ -70,7 +75,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
         return lam, shift
 
     def _alpha(self, state):
-        return state.model.hyper[: self.n_components].astype(np.float32)
+        return state.model.hyper[: self._n_topics(state)].astype(np.float32)
 
     def _complete(self, state, corpus, seed=0) -> evaluate.Completion:
         topics, _ = self._basis(state, mean_field=False)
@@ -84,7 +89,10 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
         return {**result._asdict(), "score": result.log_likelihood}
 
     def _attributes(self, state) -> dict:
-        kept = ("n_features_in_", "feature_names_in_", "vocabulary_", "_word_counts", "_n_threads")
+        kept = (
+            "n_features_in_", "feature_names_in_", "vocabulary_", "_word_counts", "_n_threads",
+            "_mean_field",
+        )  # fmt: skip
         return {"_state": state} | {k: self.__dict__[k] for k in kept if k in self.__dict__}
 
     def transform(self, X):
@@ -109,7 +117,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
         return theta if getattr(X, "dtype", None) == np.float32 else theta.astype(np.float64)
 
     def _infer(self, corpus, mean_field=None):
-        mean_field = self.local_step == "mean_field" if mean_field is None else mean_field
+        mean_field = self._mean_field if mean_field is None else mean_field
         basis, shift = self._basis(self._state, mean_field)
         items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
         gamma, log_norm = evaluate.infer_documents(
@@ -261,6 +269,8 @@ def is_array_like(X) -> bool:
     if isinstance(X, (str, os.PathLike, Corpus)):
         return False
     if isinstance(X, (list, tuple)):
-        rows = [row for row in X if isinstance(row, (list, tuple)) and len(row)]
-        return not (rows and isinstance(rows[0][0], (list, tuple)))
+        rows = [row for row in X if isinstance(row, (list, tuple))]
+        pairs = [row[0] for row in rows if len(row)]
+        empty = len(rows) == len(X) > 0 and not pairs
+        return not (empty or (pairs and isinstance(pairs[0], (list, tuple))))
     return hasattr(X, "__array__") or hasattr(X, "tocsr") or np.isscalar(X)

@@ -69,7 +69,7 @@ def test_estimator_opens_the_run_folder(run_folder, corpus):
     [
         (["topics", "RUN", "--words", "3"], {"topics"}),
         (["evaluate", "RUN", "--corpus", "CORPUS"], {"perplexity", "unigram_perplexity"}),
-        (["info", "RUN"], {"kind", "topics", "words", "steps"}),
+        (["info", "RUN"], {"kind", "arrays", "step", "params"}),
         (["info", "CORPUS"], {"documents", "words", "entries"}),
         (["transform", "RUN", "--corpus", "CORPUS", "--out", "OUT/theta.npy"], {"shape"}),
         (["transform", "RUN", "--corpus", "CORPUS", "--out", "OUT/theta.csv"], {"shape"}),

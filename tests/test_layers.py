@@ -55,7 +55,8 @@ BLIND = {
     "dpsvi.base": {"dpsvi"},
     "dpsvi.errors": {"dpsvi"},
     "dpsvi.checks": {"dpsvi"},
-    "dpsvi.schedules": {"dpsvi"},
+    "dpsvi.schedules": RUNS
+    | {"dpsvi.models", "dpsvi.svi", "dpsvi.corpus", "dpsvi.kernels", "dpsvi.jit"},
     "dpsvi.jit": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.kernels", "dpsvi.corpus"},
     "dpsvi.kernels": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.schedules", "dpsvi.corpus"},
     "dpsvi.expfam": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.schedules", "dpsvi.corpus"},

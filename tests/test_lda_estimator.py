@@ -199,7 +199,7 @@ def test_a_row_does_not_depend_on_the_others(X, kind):
 def test_threads_do_not_change_transform(X, fitted, n_jobs, tmp_path):
     fitted.save(tmp_path / "m")
     parallel = DPSVILDA.load(tmp_path / "m").set_params(n_jobs=n_jobs)
-    parallel._check_params()
+    parallel.check_params()
     assert np.array_equal(parallel.transform(X), fitted.transform(X))
     assert parallel.score(X) == fitted.score(X)
 

@@ -41,13 +41,10 @@ def read_corpus(args):
 
 
 def load_estimator(path):
-    """Load the model of a run folder, whatever its kind."""
-    import importlib
+    """Load the topic model of a run folder."""
+    from dpsvi.models.lda import DPSVILDA
 
-    from dpsvi import io
-
-    kind = io.read_meta(path)["kind"]
-    return importlib.import_module(f"dpsvi.models.{kind}").ESTIMATOR.load(path)
+    return DPSVILDA.load(path)
 
 
 def add_model_argument(parser) -> None:
@@ -72,6 +69,8 @@ def apply_config(parser, argv) -> argparse.Namespace:
     extra = []
     for key, value in settings.items():
         flag = "--" + key.replace("_", "-")
+        if isinstance(value, (dict, list)):
+            parser.error(f"--config {path}: {key} must be a single value, got {value!r}")
         if isinstance(value, bool):
             extra += [flag] if value else []
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from dpsvi import engines
 from dpsvi.commands.common import add_corpus_arguments, emit, read_corpus
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ def add_arguments(parser) -> None:
     model.add_argument("--warm-documents", action="store_true")
     model.add_argument("--keep-responsibilities", action="store_true")
     run = parser.add_argument_group("optimisation")
-    run.add_argument("--engine", choices=["serial", "threads"], default="threads")
+    run.add_argument("--engine", choices=engines.names(), default="threads")
     run.add_argument("--threads", type=int, default=1, metavar="P", help="-1: all [%(default)s]")
     run.add_argument("--local-steps", type=int, metavar="B", help="steps between barriers")
     run.add_argument("--passes", type=int, default=10, metavar="N", help="[%(default)s]")
@@ -53,7 +54,7 @@ def make_estimator(args, n_items: int):
 
     held_out = args.held_out
     if held_out is None:
-        held_out = min(2000, max(1, n_items // 20))
+        held_out = min(2000, -(-n_items // 20)) if n_items > 1 else 0
     return DPSVILDA(
         n_components=args.topics, doc_topic_prior=args.doc_topic_prior,
         topic_word_prior=args.topic_word_prior, local_step=args.local_step,
@@ -70,9 +71,11 @@ def run(args) -> int:
     """Fit, then write everything; an interrupted fit is written too and exits 128 + signal."""
     from dpsvi.run_folder import RunFolder
 
-    with RunFolder(args.out, args.overwrite) as folder:
-        corpus = read_corpus(args)
-        estimator = make_estimator(args, corpus.n_items)
+    folder = RunFolder(args.out, args.overwrite)
+    corpus = read_corpus(args)
+    estimator = make_estimator(args, corpus.n_items)
+    estimator.check_params()
+    with folder:
         settings = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
         folder.write_settings(settings, args.seed, args.threads)
         log.info(

@@ -22,13 +22,10 @@ def _model(path) -> dict:
     from dpsvi.io import read_meta
 
     meta = read_meta(path)
-    n_words, n_topics = meta["arrays"]["lambda"]["shape"]
-    return {
-        "kind": meta["kind"], "schema": meta["schema"], "topics": n_topics, "words": n_words,
-        "steps": meta["step"], "documents_visited": meta["docs"],
-        "bound_perplexity": meta["bound"], "vocabulary": meta["vocabulary"] is not None,
-        "params": meta["params"],
-    }  # fmt: skip
+    named = {key: meta[key] for key in ("step", "docs", "items", "n_iter", "bound") if key in meta}
+    shapes = {name: array["shape"] for name, array in meta["arrays"].items()}
+    facts = {"kind": meta["kind"], "schema": meta["schema"], "arrays": shapes}
+    return {**facts, **named, "params": meta["params"]}
 
 
 def _corpus(path) -> dict:

@@ -137,6 +137,7 @@ def _header(lines, text, names, options):
         "D": _allowed_size(lines.path, options),
         "NNZ": _capacity(lines.path, options),
     }
+    # Twenty digits are too many already; int() itself gives up on thousands of them.
     sizes = dict(zip(names, (int(field[:20]) for field in fields), strict=True))
     for name, size in sizes.items():
         if name == "W":

@@ -25,7 +25,7 @@ def _run_steps(
     rows, totals = shared.rows, shared.totals
     n_columns = rows.shape[1]
     done = 0
-    while stop[0] == 0:
+    while stop[0] == RUNNING:
         t = fetch_add(counter, 1)
         if t >= n_steps:
             break

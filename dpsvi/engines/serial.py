@@ -5,8 +5,6 @@ from __future__ import annotations
 from dpsvi.engines import threads
 from dpsvi.task import Task
 
-MAX_JOBS = 1
-
 
 def run(task: Task, n_steps: int) -> None:
     """Run the steps in order.  The special case p = 1 of the lock-free engine (paper, 3.1)."""

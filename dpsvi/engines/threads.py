@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 
-from dpsvi.engines.loop import STOP
+from dpsvi.engines.loop import RUNNING, STOP
 from dpsvi.task import Task
 
 
@@ -29,21 +29,30 @@ def run(task: Task, n_steps: int) -> None:
             task.run_thread(thread, n_steps)
         except BaseException as error:  # handed to the caller below, whatever it is
             failures.append(error)
-            task.stop[0] = STOP
+            _stop(task)
 
     threads = [
         threading.Thread(target=body, args=(i,), name=f"dpsvi-{i}", daemon=True)
         for i in range(len(task.works))
     ]
-    for thread in threads:
-        thread.start()
     try:
+        for thread in threads:
+            thread.start()
         for thread in threads:
             thread.join()
     except BaseException:
-        task.stop[0] = STOP
-        for thread in threads:
-            thread.join()
+        _stop(task)
         raise
+    finally:
+        # Nobody may touch the parameters before the last thread has left them.
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
     if failures:
         raise failures[0]
+
+
+def _stop(task: Task) -> None:
+    """Ask all threads to leave after their step; a divergence that was noticed stays noticed."""
+    if task.stop[0] == RUNNING:
+        task.stop[0] = STOP

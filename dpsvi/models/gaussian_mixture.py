@@ -32,7 +32,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpsvi import io
 from dpsvi.base import Items, Model
 from dpsvi.checks import check_choice, check_number
-from dpsvi.estimator import Monitor, SVIEstimator, with_callbacks
+from dpsvi.estimator import Monitor, SVIEstimator, unchanged_on_error, with_callbacks
 from dpsvi.expfam import dirichlet, normal_wishart
 from dpsvi.expfam.digamma import digamma
 from dpsvi.expfam.gaussian import (
@@ -411,6 +411,7 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
 
     # --- fitting ------------------------------------------------------------------------------
 
+    @unchanged_on_error
     @with_callbacks
     def fit(self, X, y=None):
         """Learn the mixture from X.
@@ -424,7 +425,7 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         -------
         self
         """
-        self._check_params()
+        self.check_params()
         X = self._as_points(X, reset=not (self.warm_start and hasattr(self, "_state")))
         rng = self._generator()
         chosen, held_out = self._hold_out(len(X), rng)
@@ -441,6 +442,7 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         monitor.close(self._state)
         return self
 
+    @unchanged_on_error
     @with_callbacks
     def partial_fit(self, X, y=None):
         """Go on learning with one pass over X, the next points of a stream.
@@ -457,7 +459,7 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         -------
         self
         """
-        self._check_params()
+        self.check_params()
         first = not hasattr(self, "_state")
         X = self._as_points(X, reset=first)
         rng = self._generator()
@@ -471,7 +473,8 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         monitor.close(self._state)
         return self
 
-    def _check_params(self) -> None:
+    def check_params(self) -> None:
+        """Raise ValueError or TypeError for the first parameter that is not allowed."""
         self._check_engine_params()
         check_number("n_components", self.n_components, low=1, high=65_535, integer=True)
         check_choice("init_params", self.init_params, ["kmeans", "random"])
@@ -650,7 +653,7 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         arrays, meta = io.load_model(path, kind="gaussian_mixture")
         with io.reading(path):
             self = cls(**meta["params"])
-            self._check_params()
+            self.check_params()
             self._prior = Prior(
                 meta["weight_concentration_prior"], meta["mean_precision_prior"],
                 arrays["mean_prior"], meta["degrees_of_freedom_prior"], arrays["covariance_prior"],

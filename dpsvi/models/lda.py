@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dpsvi import io
+from dpsvi import evaluate, io
 from dpsvi.checks import check_choice, check_number
 from dpsvi.estimator import Monitor, unchanged_on_error, with_callbacks
 from dpsvi.jit import as_items
@@ -75,7 +75,8 @@ class DPSVILDA(TopicModel):
     max_iter : int, default=10
         Passes over the corpus.
     learning_decay, learning_offset : float, default=0.7, 4.0
-        kappa in (0.5, 1] and tau_0 > 0 of ``rho_t = (t + tau_0) ** -kappa``.
+        kappa in (0, 1], above 0.5 for convergence, and tau_0 > 0 of
+        ``rho_t = (t + tau_0) ** -kappa``.
     learning_rate : float in (0, 1] or None, default=None
         Constant rate instead.
     lr_rule : {"constant", "per_sample", "per_T"}, default="constant"
@@ -93,7 +94,8 @@ class DPSVILDA(TopicModel):
     validation_size : float in (0, 1), int or None, default=None
         Share or number of documents held out to follow perplexity.
     evaluate_every : float, default=1.0
-        Passes between evaluations; may be below 1.
+        Passes between evaluations on the held-out documents: a whole number, or below 1.
+        Callbacks are called after every pass at least.
     tol : float, default=1e-3
     n_iter_no_change : int, default=2
     grow_vocabulary : bool, default=False
@@ -129,6 +131,9 @@ class DPSVILDA(TopicModel):
 
     Notes
     -----
+    Ctrl-C ends `fit` after the step it is in: the model so far is kept, a warning says so, and
+    ``interrupted_`` is not 0.  Any other exception leaves the estimator as it was before.
+
     `perplexity` and `score` are held-out document completion (:mod:`dpsvi.evaluate`), not the
     bound that scikit-learn's estimator reports; ``perplexity(X, kind="bound")`` is that.
 
@@ -185,6 +190,7 @@ class DPSVILDA(TopicModel):
         self.verbose = verbose
         self.callbacks = callbacks
 
+    @unchanged_on_error
     @with_callbacks
     def fit(self, X, y=None):
         """Learn the topics of X.
@@ -200,19 +206,23 @@ class DPSVILDA(TopicModel):
         -------
         self
         """
-        with unchanged_on_error(self):
-            self._check_params()
-            going_on = self.warm_start and "_state" in self.__dict__
-            known = self.n_features_in_ if going_on else None
-            corpus = self._as_corpus(X, reset=True)
-            if going_on and corpus.n_features != known:
-                raise ValueError(f"warm_start on {known} words, X has {corpus.n_features}")
-            rng = self._generator()
-            chosen, held_out = self._hold_out(corpus.n_items, rng)
-            train = corpus.select(chosen) if len(held_out) else corpus
-            held_out = corpus.select(held_out) if len(held_out) else None
-            state = self._again(train) if going_on else self._start(train, rng)
-        self._state = state
+        self.check_params()
+        going_on = self.warm_start and "_state" in self.__dict__
+        known = self.n_features_in_ if going_on else None
+        corpus = self._as_corpus(X, reset=True)
+        if going_on and corpus.n_features != known:
+            raise ValueError(f"warm_start on {known} words, X has {corpus.n_features}")
+        rng = self._generator()
+        chosen, held_out = self._hold_out(corpus.n_items, rng)
+        train = corpus.select(chosen) if len(held_out) else corpus
+        held_out = corpus.select(held_out) if len(held_out) else None
+        if held_out is not None and not evaluate.split_tokens(held_out.value)[1].any():
+            raise ValueError(
+                f"validation_size={self.validation_size!r}: the documents held out have no token "
+                "to predict"
+            )
+        state = self._again(train) if going_on else self._start(train, rng)
+        self._state, self._mean_field = state, self.local_step == "mean_field"
         self._word_counts = np.bincount(train.index, train.value, train.n_features)
         self.__dict__.pop("_components", None)
         items = as_items(train.offsets, train.index, train.value, FLOAT)
@@ -249,6 +259,8 @@ class DPSVILDA(TopicModel):
             return
         del estimate
         n_passes -= 1
+        few_items = as_items([0], [], [], FLOAT)
+        sum_kept(few_items, state.shared.value_memory[:0], rows[:0])  # compiled off the clock
         while True:
             started = time.perf_counter()
             sum_kept(items, state.shared.value_memory, rows)
@@ -260,6 +272,7 @@ class DPSVILDA(TopicModel):
             self._train(state, items, few, rng, monitor)
             n_passes -= few
 
+    @unchanged_on_error
     @with_callbacks
     def partial_fit(self, X, y=None):
         """Go on learning with one pass over X, the next documents of a stream.
@@ -274,13 +287,12 @@ class DPSVILDA(TopicModel):
         -------
         self
         """
-        with unchanged_on_error(self):
-            self._check_params()
-            first = "_state" not in self.__dict__
-            corpus = self._as_corpus(X, reset=first, grow=self.grow_vocabulary)
-            rng = self._generator()
-            state = self._start(corpus, rng) if first else self._again(corpus)
-        self._state = state
+        self.check_params()
+        first = "_state" not in self.__dict__
+        corpus = self._as_corpus(X, reset=first, grow=self.grow_vocabulary)
+        rng = self._generator()
+        state = self._start(corpus, rng) if first else self._again(corpus)
+        self._state, self._mean_field = state, self.local_step == "mean_field"
         self.__dict__.pop("_components", None)
         counts = np.zeros(corpus.n_features)
         if not first:
@@ -296,7 +308,8 @@ class DPSVILDA(TopicModel):
         monitor.close(state)
         return self
 
-    def _check_params(self) -> None:
+    def check_params(self) -> None:
+        """Raise ValueError or TypeError for the first parameter that is not allowed."""
         check_choice("local_step", self.local_step, sorted(LOCAL_STEPS))
         self._check_engine_params()
         check_number("n_components", self.n_components, low=1, high=65_535, integer=True)
@@ -364,10 +377,10 @@ class DPSVILDA(TopicModel):
         """
         last = self._state
         last.renormalise()
-        if np.count_nonzero(last.model.hyper[: last.model.shape[1]]) != self.n_components:
+        if self._n_topics(last) != self.n_components:
             raise ValueError(
-                f"n_components was {np.count_nonzero(self.doc_topic_prior_)} in the fit to go on "
-                f"from, got {self.n_components}"
+                f"n_components was {self._n_topics(last)} in the fit to go on from, "
+                f"got {self.n_components}"
             )
         rows = last.shared.rows
         new = np.zeros((corpus.n_features - len(rows), rows.shape[1]), rows.dtype)
@@ -386,7 +399,11 @@ class DPSVILDA(TopicModel):
     def _finish(self, corpus) -> None:
         self.n_batch_iter_ = self._state.step
         self._n_features_out = self.n_components
-        self.__dict__.pop("_components", None)
+        # What was remembered of each document is of no use for others.
+        shared = self._state.shared
+        self._state.shared = shared._replace(
+            item_memory=shared.item_memory[:0].copy(), value_memory=shared.value_memory[:0].copy()
+        )
         sample = corpus.select(np.arange(min(1000, corpus.n_items)))
         self.bound_ = float(np.exp(-self._bound_per_token(sample)))
 
@@ -416,7 +433,7 @@ class DPSVILDA(TopicModel):
         arrays, meta = io.load_model(path, kind="lda")
         with io.reading(path):
             self = cls(**meta["params"])
-            self._check_params()
+            self.check_params()
             lam = arrays["lambda"]
             model = make_model(
                 len(lam),
@@ -433,6 +450,9 @@ class DPSVILDA(TopicModel):
             self._word_counts = arrays["word_counts"]
             self.n_features_in_ = len(lam)
             self.vocabulary_ = tuple(meta["vocabulary"]) if meta["vocabulary"] else None
+            if self.vocabulary_ and len(self.vocabulary_) != len(lam):
+                raise ValueError(f"{len(self.vocabulary_)} names for {len(lam)} words")
+            self._mean_field = self.local_step == "mean_field"
             if meta["feature_names"]:
                 self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
             self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]

@@ -44,6 +44,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2, help="of every competitor (%(default)s)")
     parser.add_argument("--documents", type=int, help="training documents (all not held out)")
     parser.add_argument("--seconds", type=float, default=30.0, help="of training (%(default)s)")
+    parser.add_argument("--own-seconds", type=float, help="of dpsvi's own training (SECONDS)")
+    parser.add_argument("--skip", type=names, default=[], help="competitors to leave out")
     parser.add_argument("--repeats", type=int, default=3, help="runs, seeds 0, 1 ... (%(default)s)")
     parser.add_argument("--alpha", type=float, default=0.1, help="for all (%(default)s)")
     parser.add_argument("--eta", type=float, default=0.01, help="for all, unless tuned")
@@ -51,7 +53,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--tune-seconds", type=float, help="of each tuning run (SECONDS / 3)")
     parser.add_argument("--out", type=Path, default=_RESULTS, help="folder of the results")
     chosen = parser.parse_args(arguments)
-    for name in ("topics", "threads", "seconds", "repeats", "alpha", "eta", "tune_seconds"):
+    for name in (
+        "topics", "threads", "seconds", "repeats", "alpha", "eta", "tune_seconds", "own_seconds",
+    ):  # fmt: skip
         value = getattr(chosen, name)
         if value is not None and not value > 0:
             parser.error(f"--{name.replace('_', '-')} must be above 0, got {value}")
@@ -76,12 +80,13 @@ def competitors(chosen: argparse.Namespace) -> list[Settings]:
         for library in [OURS, *chosen.peers]
         for name, options in libraries.get(library).COMPETITORS.items()
         if library != OURS or name in {_SHORT[step] for step in chosen.local_steps}
-        if name != "sklearn-jobs" or chosen.threads > 1
+        if name not in chosen.skip and (name != "sklearn-jobs" or chosen.threads > 1)
     }
     return [
         Settings(
             name, library, found, chosen.topics, chosen.alpha, chosen.eta, chosen.threads,
-            chosen.seconds, seed=0, held_out="test",
+            chosen.own_seconds or chosen.seconds if library == OURS else chosen.seconds,
+            seed=0, held_out="test",
         )
         for (library, name), found in options.items()
     ]  # fmt: skip
@@ -108,7 +113,8 @@ def main(arguments: Sequence[str]) -> None:
             entrants, result["tuning"] = _tune(chosen, entrants, Path(folder))
         result["runs"] = _run_all(chosen, entrants, Path(folder))
     result["summary"] = summarise(result["runs"], chosen.threads)
-    stem = f"{_bare(corpus_name)}-{chosen.topics}-topics-{chosen.threads}-threads"
+    size = f"-{chosen.documents}" if chosen.documents else ""
+    stem = f"{_bare(corpus_name)}{size}-{chosen.topics}-topics-{chosen.threads}-threads"
     _write(result, chosen, stem)
     print(as_text(result["summary"]))
 

@@ -9,8 +9,10 @@ import textwrap
 import threading
 import time
 
+import numba
 import numpy as np
 import pytest
+from numba.extending import overload
 from reference import TopicCorpus, documents_of, svi
 
 from dpsvi import engines
@@ -307,6 +309,34 @@ def test_statistics_that_are_no_numbers(engine, n_jobs, value, real):
             rng=np.random.default_rng(0), engine=engine, n_jobs=n_jobs,
         )  # fmt: skip
     assert state.items <= 50
+
+
+def compiling():
+    """Called by a kernel; what it is compiled to is not what matters here."""
+
+
+@overload(compiling)
+def _notice_who_compiles():
+    compiling.threads.add(threading.current_thread())
+    return lambda: None
+
+
+def notice(shared, scale, hyper, items, batch, work):
+    compiling()
+    return 0
+
+
+def test_ctrl_c_cannot_hit_the_compiler(tmp_path, monkeypatch):
+    """numba and llvmlite swallow an interrupt, or break: they must not run in the main thread."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))  # nothing is compiled before
+    compiling.threads = set()
+    model, items = toy(notice, 4)
+    state = State.start(model, None, 1, 4)
+    fit(
+        state, items, schedule=constant(0.5), batch_size=4, n_passes=1,
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
+    assert compiling.threads and threading.main_thread() not in compiling.threads
 
 
 @pytest.mark.parametrize("where", [0.25, 1.0, 1.5])

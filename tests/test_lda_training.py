@@ -10,7 +10,7 @@ from reference import TopicCorpus, normalised
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from dpsvi import DPSVILDA, as_corpus
+from dpsvi import DPSVILDA, as_corpus, load_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsvi.errors.CorpusWarning")
 
@@ -121,6 +121,22 @@ def test_fixed_priors_stay(X):
     assert model.topic_word_prior_ == pytest.approx(0.07, rel=1e-6)
     assert make(doc_topic_prior=2).fit(X).doc_topic_prior_.tolist() == [2.0] * 5
     assert make().fit(X).doc_topic_prior_ == pytest.approx([0.2] * 5)
+
+
+def test_real_documents(corpora_folder):
+    """Newswire: far better than word frequencies, and no worse with two threads."""
+    corpus = load_corpus(corpora_folder / "docword.ap.txt.gz", cache=False)
+    train, test = corpus.select(slice(0, 2000)), corpus.select(slice(2000, None))
+
+    def evaluate(seed, **options):
+        model = DPSVILDA(30, batch_size=64, max_iter=6, random_state=seed, **options).fit(train)
+        return model.evaluate(test)
+
+    one = [evaluate(seed) for seed in range(3)]
+    two = [evaluate(seed, n_jobs=2) for seed in range(3)]
+    assert max(result.perplexity / result.unigram_perplexity for result in one + two) < 0.75
+    mean = [np.mean([result.log_likelihood for result in results]) for results in (one, two)]
+    assert mean[1] == pytest.approx(mean[0], abs=0.02), "2 % of the perplexity"
 
 
 # --- going on ----------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import shutil
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +18,16 @@ def _compiled_kernels() -> Path:
     sources = hashlib.sha256()
     for path in sorted((ROOT / "dpsvi").rglob("*.py")):
         sources.update(path.read_bytes())
-    base = os.environ.get("NUMBA_CACHE_DIR") or user_cache_path("dpsvi-tests", appauthor=False)
-    return Path(base) / sources.hexdigest()[:16]
+    name = sources.hexdigest()[:16]
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(chosen) / name
+    ours = user_cache_path("dpsvi-tests", appauthor=False)
+    (ours / name).mkdir(parents=True, exist_ok=True)
+    os.utime(ours / name)
+    for other in ours.iterdir():
+        if time.time() - other.stat().st_mtime > 7 * 24 * 3600:
+            shutil.rmtree(other, ignore_errors=True)
+    return ours / name
 
 
 # Before numba is imported, and inherited by every subprocess.

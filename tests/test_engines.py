@@ -114,6 +114,21 @@ def test_batches_stand_for_all_items(corpus, total_items):
     assert found == pytest.approx(tokens, rel=1e-5)
 
 
+@pytest.mark.parametrize("local_steps", [None, 3])
+@pytest.mark.parametrize("rate", [0.05, 0.9])
+def test_long_fits_stay_in_range(corpus, rate, local_steps):
+    """Undone, the decay of these steps would be e^-200 to e^-9000."""
+    state = fit_lda(
+        corpus, schedule=constant(rate), batch_size=1, n_passes=10, local_steps=local_steps
+    )
+    assert state.step == 4000 and 1e-14 < state.scale <= 1
+    tokens = state.natural().sum(dtype=np.float64) - ETA * np.prod(state.model.shape)
+    assert tokens == pytest.approx(corpus.n_tokens, rel=0.3), "the last 1/rate documents, times N"
+    sums = state.scale * state.shared.totals.sum(axis=0)
+    rows = state.scale * state.shared.rows.sum(axis=0, dtype=np.float64)
+    np.testing.assert_allclose(sums, rows, rtol=1e-4)
+
+
 def test_a_step_touches_the_rows_of_its_batch_only(known):
     """Words that no document of the pass holds keep their stored rows, bit for bit."""
     full = known.corpus()
@@ -240,6 +255,19 @@ def test_every_step_is_done_once(engine, n_jobs, local_steps, real, segments):
     most = steps if local_steps is None else n_jobs * local_steps
     a_pass = [most] * (steps // most) + [steps % most] * (steps % most > 0) or [steps]
     assert segments == a_pass * n_passes, "threads meet after p B steps, and after each pass"
+
+
+def test_no_step_number_is_handed_out_twice():
+    """As many tiny steps as it takes for threads to collide at the counter."""
+    n_items = 2_000_000
+    model, items = toy(count, n_items)
+    state = State.start(model, None, 3, n_items)
+    fit(
+        state, items, schedule=constant(0.5), batch_size=1, n_passes=1,
+        rng=np.random.default_rng(0), engine="threads", n_jobs=3,
+    )  # fmt: skip
+    assert state.step == n_items
+    assert np.all(state.shared.item_memory[:, 0] == 1)
 
 
 def test_two_threads_run_at_the_same_time():

@@ -271,6 +271,7 @@ def test_bound_does_not_depend_on_the_other_documents(fitted):
     assert together == pytest.approx(np.sum(each), rel=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::dpsvi.errors.CorpusWarning")
 @pytest.mark.parametrize("empty_at", [0, 7, -1])
 def test_empty_documents_add_nothing_to_the_bound(fitted, empty_at):
     model, corpus = fitted

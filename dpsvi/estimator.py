@@ -34,6 +34,10 @@ __all__ = ["SVIEstimator", "with_callbacks"]
 
 log = logging.getLogger(__name__)
 
+# With 2 threads from the first step on, held-out perplexity of mean-field LDA on nyt was 1.2 %
+# above that of 1 thread (median of 5 seeds, 6 passes); with 0.5 here 0.7 %, with 0.3 none.
+MOST_BLIND = 0.3
+
 
 class SVIEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators.  Subclasses store their parameters and call :meth:`_train`.
@@ -108,7 +112,8 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         settings = dict(
             schedule=self._schedule(), batch_size=self._resolve_batch_size(), n_passes=n_passes,
             rng=rng, engine=self.engine, n_jobs=self._n_threads, local_steps=self.local_steps,
-            total_items=total, observe_every=min(1.0, self.evaluate_every), observer=monitor,
+            total_items=total, most_blind=MOST_BLIND if self.learning_rate is None else None,
+            observe_every=min(1.0, self.evaluate_every), observer=monitor,
         )  # fmt: skip
         try:
             if self.verbose:
@@ -118,14 +123,17 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             else:
                 fit(state, items, **settings)
         except KeyboardInterrupt as interrupt:
-            # The parameters are valid after any whole step; what was learned is kept.
-            self.interrupted_ = getattr(interrupt, "code", 130)
-            warnings.warn(
-                f"interrupted after {state.step} steps; the model so far is kept", stacklevel=4
-            )
+            self._interrupt(interrupt, state)
             return True
         monitor.start_phase()
         return monitor.stopped
+
+    def _interrupt(self, interrupt, state) -> None:
+        """End the fit in good order: parameters are valid after any whole step, and are kept."""
+        self.interrupted_ = getattr(interrupt, "code", 130)
+        warnings.warn(
+            f"interrupted after {state.step} steps; the model so far is kept", stacklevel=5
+        )
 
 
 def unchanged_on_error(method):

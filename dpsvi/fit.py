@@ -38,6 +38,7 @@ def fit(
     n_jobs: int = 1,
     local_steps: int | None = None,
     total_items: int | None = None,
+    most_blind: float | None = None,
     observe_every: float | None = None,
     observer: Callable[[Event], bool] | None = None,
     on_task: Callable[[Task], None] | None = None,
@@ -64,6 +65,11 @@ def fit(
         B: all threads meet after p * B steps.  None: they meet only where the driver must look.
     total_items : int or None
         N, what a batch is scaled up to; the number of items by default.
+    most_blind : float or None
+        Threads that step at the same time do not see each other's steps: together they move the
+        parameters by up to p * rate from where each one stands.  While that is more than
+        `most_blind`, in the first steps of a decreasing schedule, fewer threads work.  None: all
+        work from the start.
     observe_every : float or None
         Passes between two calls of `observer`; None: after every pass.
     observer : callable or None
@@ -97,10 +103,16 @@ def fit(
             last = min(c for c in looks | refines | {steps_a_pass} if c > first)
             if local_steps is not None:
                 last = min(last, first + n_jobs * local_steps)
+            n_threads = n_jobs
+            if most_blind is not None:
+                n_threads = _threads_at(schedule, state.step, n_jobs, most_blind)
+            if n_threads < n_jobs:
+                last = min(last, first + n_threads)
             started = time.perf_counter()
             first, rate = _segment(
-                run, task, state, schedule, order, sizes, first, last, total_items or n_items
-            )
+                run, task._replace(works=works[:n_threads]), state, schedule, order, sizes, first,
+                last, total_items or n_items,
+            )  # fmt: skip
             if first in refines:
                 _refine(model, state, works)
             seconds += time.perf_counter() - started
@@ -109,6 +121,12 @@ def fit(
                 if observer(Event(state.step, state.items, passes, seconds, rate, state)):
                     return state
     return state
+
+
+def _threads_at(schedule, step: int, n_jobs: int, most_blind: float) -> int:
+    """As many threads as the rate of this step allows."""
+    rate = float(schedule(np.array([step]))[0])
+    return max(1, min(n_jobs, int(most_blind / rate)))
 
 
 def _cuts(steps_a_pass: int, every: float) -> set[int]:

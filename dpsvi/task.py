@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -73,8 +74,12 @@ def _zeros(n_rows: int, n_columns: int, real, boundary: int = 64) -> np.ndarray:
 def make_task(model: Model, shared: Shared, items: Items, batch_size: int, works) -> Task:
     """Compile what must be compiled and wrap it up; order and tables come with each segment."""
     empty = np.zeros(0)
+    # Not in this thread: Ctrl-C inside the compiler would be lost or break it.
+    with ThreadPoolExecutor(1) as pool:
+        local = pool.submit(compile_local, model.local, model.real).result()
+        loop = pool.submit(compile_loop, model.real).result()
     return Task(
-        compile_local(model.local, model.real), compile_loop(model.real), shared, model.hyper,
+        local, loop, shared, model.hyper,
         items, np.zeros(0, np.int32), batch_size, empty, empty,
         np.zeros(1, np.int64), np.zeros(1, np.int64), works,
     )  # fmt: skip

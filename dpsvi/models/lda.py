@@ -82,7 +82,8 @@ class DPSVILDA(TopicModel):
         kappa in (0, 1], above 0.5 for convergence, and tau_0 > 0 of
         ``rho_t = (t + tau_0) ** -kappa``.
     learning_rate : float in (0, 1] or None, default=None
-        Constant rate instead.
+        Constant rate instead.  A decreasing rate starts with fewer threads than `n_jobs` while it
+        is above 0.3 / n_jobs; a constant one keeps all threads at work from the start.
     lr_rule : {"constant", "per_sample", "per_T"}, default="constant"
         How the rate is carried over to p threads and B local steps, rule (13).
     total_samples : float or None, default=None
@@ -216,6 +217,8 @@ class DPSVILDA(TopicModel):
         corpus = self._as_corpus(X, reset=True)
         if going_on and corpus.n_features != known:
             raise ValueError(f"warm_start on {known} words, X has {corpus.n_features}")
+        if corpus.nnz == 0:
+            raise ValueError(f"empty corpus: {corpus.n_items} documents without any word")
         rng = self._generator()
         chosen, held_out = self._hold_out(corpus.n_items, rng)
         train = corpus.select(chosen) if len(held_out) else corpus
@@ -233,6 +236,8 @@ class DPSVILDA(TopicModel):
         monitor = Monitor(self, held_out, corpus, y)
         n_passes = self.max_iter
         if self.keep_responsibilities:
+            nothing = as_items([0], [], [], FLOAT)
+            sum_kept(nothing, np.empty((0, 0), np.uint16), np.empty((0, 0), FLOAT))  # compile now
             large = train.n_items >= MANY_STEPS * self._resolve_batch_size()
             n_passes = min(n_passes, BURN_IN) if large else 0
         first = state.items
@@ -266,11 +271,12 @@ class DPSVILDA(TopicModel):
             return
         del estimate
         n_passes -= 1
-        few_items = as_items([0], [], [], FLOAT)
-        sum_kept(few_items, state.shared.value_memory[:0], rows[:0])  # compiled off the clock
         while True:
             started = time.perf_counter()
-            sum_kept(items, state.shared.value_memory, rows)
+            try:
+                sum_kept(items, state.shared.value_memory, rows)
+            except KeyboardInterrupt as interrupt:  # after the compiled call, which is whole
+                self._interrupt(interrupt, state)
             state.recount()
             monitor.add_seconds(time.perf_counter() - started)
             if not n_passes or monitor.stopped or self.interrupted_:

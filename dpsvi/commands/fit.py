@@ -37,7 +37,7 @@ def add_arguments(parser) -> None:
     run.add_argument("--threads", type=int, default=1, metavar="P", help="-1: all [%(default)s]")
     run.add_argument("--local-steps", type=int, metavar="B", help="steps between barriers")
     run.add_argument("--passes", type=int, default=10, metavar="N", help="[%(default)s]")
-    run.add_argument("--batch-size", type=int, metavar="S", help="[128 or 256]")
+    run.add_argument("--batch-size", type=int, metavar="S", help="[64 or 128]")
     run.add_argument("--learning-decay", type=float, default=0.7, metavar="KAPPA")
     run.add_argument("--learning-offset", type=float, default=4.0, metavar="TAU0")
     run.add_argument("--learning-rate", type=float, metavar="RHO", help="constant rate")

@@ -16,6 +16,7 @@ from dpsvi.models.lda_steps import collapsed, mean_field, responsibilities
 
 LANES = 16  # float32 numbers in the widest vector register; rows start on a cache line
 FLOAT = np.dtype(np.float32)
+FIRST_SWEEPS = 3  # over a document whose tokens are not assigned yet
 _FIRST_REFINE = 50  # steps
 LOCAL_STEPS = {"mean_field": mean_field.local, "collapsed": collapsed.local}
 
@@ -64,9 +65,13 @@ def make_model(
 
 def with_responsibilities(model: Model) -> Model:
     """The same model with the local step that keeps every token's responsibilities."""
+    columns = model.shape[1]
+    hyper = model.hyper.copy()
+    hyper[columns + SWEEPS] = min(hyper[columns + SWEEPS], FIRST_SWEEPS)
     return model._replace(
-        local=responsibilities.local, item_memory=0, value_memory=model.shape[1], additive=True,
-    )
+        hyper=hyper, local=responsibilities.local, item_memory=0, value_memory=columns,
+        additive=True,
+    )  # fmt: skip
 
 
 def _first_rows(n_words, n_topics, columns, rng):

@@ -20,7 +20,7 @@ from experiments.provenance import provenance
 FIXED = {"doc_topic_prior": 0.1, "topic_word_prior": None}
 CHANGES = {
     "collapsed": [
-        {}, {"batch_size": 64}, {"batch_size": 256}, {"batch_size": 512},
+        {}, {"batch_size": 32}, {"batch_size": 128}, {"batch_size": 256},
         {"learning_offset": 1.0}, {"learning_offset": 10.0}, {"learning_offset": 64.0},
         {"learning_decay": 0.6}, {"learning_decay": 0.9},
         {"max_doc_update_iter": 5}, {"max_doc_update_iter": 30},
@@ -28,7 +28,7 @@ CHANGES = {
         {"topic_word_prior": "auto", "doc_topic_prior": "auto"}, {"warm_documents": True},
     ],
     "mean_field": [
-        {}, {"batch_size": 64}, {"batch_size": 128}, {"batch_size": 512},
+        {}, {"batch_size": 64}, {"batch_size": 256}, {"batch_size": 512},
         {"learning_offset": 1.0}, {"learning_offset": 10.0}, {"learning_offset": 64.0},
         {"learning_decay": 0.6}, {"learning_decay": 0.9},
         {"max_doc_update_iter": 10}, {"max_doc_update_iter": 100},

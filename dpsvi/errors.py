@@ -20,10 +20,6 @@ class DivergedError(DpsviError, FloatingPointError):
     """The parameters hold NaN or infinity; nothing after the last checkpoint can be trusted."""
 
 
-class EngineError(DpsviError, RuntimeError):
-    """A worker failed, went silent, or was started in a way that cannot work."""
-
-
 class Terminated(KeyboardInterrupt):
     """A signal asked the process to end; `code` is its exit status, 128 + signal number."""
 

@@ -15,7 +15,6 @@ from dpsvi.environment import hardware, versions
 from dpsvi.io import write_json, write_text
 
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "safetensors")
-FILES = ("vocab.txt", "topics.csv", "topic_map.json", "report.html", "model.json")
 
 
 class RunFolder:
@@ -44,8 +43,6 @@ class RunFolder:
             raise PermissionError(f"{self.path}: cannot be written")
 
     def __enter__(self):
-        for name in FILES:  # of a run before this one, but not before this one has its corpus
-            (self.path / name).unlink(missing_ok=True)
         self._metrics = open(self.path / "metrics.jsonl", "w", encoding="utf-8")
         self._log = logging.FileHandler(self.path / "run.log", mode="w", encoding="utf-8")
         self._log.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
@@ -109,5 +106,8 @@ class RunFolder:
         )
 
     def write_vocabulary(self, words) -> None:
-        """Write vocab.txt, one word a line."""
+        """Write vocab.txt, one word a line; None removes that of a run before this one."""
+        if words is None:
+            (self.path / "vocab.txt").unlink(missing_ok=True)
+            return
         write_text(self.path / "vocab.txt", "".join(f"{word}\n" for word in words))

@@ -117,8 +117,7 @@ def _write(folder, estimator, corpus) -> None:
     words = estimator.top_words(20)
     weights = np.asarray(estimator.components_, np.float64).sum(axis=1)
     folder.write_topics(estimator.components_, words, weights / weights.sum())
-    if corpus.vocabulary is not None:
-        folder.write_vocabulary(corpus.vocabulary)
+    folder.write_vocabulary(corpus.vocabulary)
     estimator.save(folder.path)
     write_report(folder.path)
 

@@ -302,3 +302,25 @@ def test_tiny_benchmark_from_end_to_end(tmp_path, capsys):
     assert float(rows[-1]["perplexity"]) == run["points"][-1]["perplexity"]
     assert files[".png"].read_bytes().startswith(b"\x89PNG")
     assert "dpsvi-collapsed" in capsys.readouterr().out
+
+
+def test_threads_pairs_one_thread_with_many(tmp_path):
+    from dpsvi.datasets import load_lee
+    from experiments import threads
+
+    corpus = tmp_path / "docword.lee.txt"
+    lee = load_lee()
+    lines = [lee.n_items, lee.n_features, lee.nnz]
+    for d in range(lee.n_items):
+        for j in range(lee.offsets[d], lee.offsets[d + 1]):
+            lines.append(f"{d + 1} {lee.index[j] + 1} {int(lee.value[j])}")
+    corpus.write_text("\n".join(map(str, lines)) + "\n")
+    threads.main(
+        ["--corpus", str(corpus), "--topics", "5", "--passes", "2", "--seeds", "1",
+         "--local-steps", "mean_field", "--out", str(tmp_path)]
+    )  # fmt: skip
+    found = json.loads((tmp_path / "lee-5-topics-pairs.json").read_text())
+    (row,) = found["rows"]
+    assert row["1"]["perplexity"] != row["p"]["perplexity"]  # they were two fits
+    ratio = row["p"]["perplexity"] / row["1"]["perplexity"]
+    assert f"{ratio:.4f}" in (tmp_path / "lee-5-topics-pairs.md").read_text()

@@ -1,0 +1,107 @@
+"""``python -m experiments.threads``: what lock-free threads gain in speed and cost in perplexity.
+
+For every local step and seed, one fit with 1 thread and one with p threads run one after the
+other, over the same documents.  Ratios are medians of these pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from dpsvi.corpus import load_corpus
+from experiments.provenance import provenance
+
+FIXED = {"doc_topic_prior": 0.1, "topic_word_prior": None}
+LOCAL_STEPS = {
+    "mean_field": {"local_step": "mean_field"},
+    "collapsed": {"local_step": "collapsed"},
+    "kept": {"local_step": "collapsed", "keep_responsibilities": True},
+}
+
+
+def measure(train, test, settings, seed: int) -> dict:
+    """Tokens per second of training and held-out perplexity of one fit."""
+    from dpsvi import DPSVILDA
+
+    model = DPSVILDA(random_state=seed, **settings).fit(train)
+    last = model.history_[-1]
+    tokens = train.n_tokens / train.n_items * last["docs"]
+    return {
+        "tokens_per_second": tokens / last["seconds"],
+        "perplexity": model.perplexity(test),
+    }
+
+
+def main(argv=None) -> None:
+    """Run the pairs and write a JSON file and a table."""
+    argv = sys.argv[1:] if argv is None else argv
+    parser = argparse.ArgumentParser(prog="python -m experiments.threads", description=__doc__)
+    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--documents", type=int, help="training documents (all not held out)")
+    parser.add_argument("--topics", type=int, default=100)
+    parser.add_argument("--passes", type=int, default=6)
+    parser.add_argument("--kept-passes", type=int, default=30, help="with kept responsibilities")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--local-steps", default=",".join(LOCAL_STEPS))
+    parser.add_argument("--out", type=Path, default=Path("experiments/results/threads"))
+    args = parser.parse_args(argv)
+    source = provenance(
+        "experiments.threads", argv, ["numpy", "numba"],
+        {"fit": list(range(args.seeds)), "split": 0},
+    )  # fmt: skip
+    corpus = load_corpus(args.corpus)
+    order = np.random.default_rng(0).permutation(corpus.n_items)
+    n_test = min(1000, corpus.n_items // 10)
+    test = corpus.select(np.sort(order[:n_test]))
+    train = corpus.select(np.sort(order[n_test:][: args.documents]))
+    rows = []
+    for name in args.local_steps.split(","):
+        passes = args.kept_passes if name == "kept" else args.passes
+        settings = {
+            **FIXED, **LOCAL_STEPS[name], "n_components": args.topics, "max_iter": passes,
+        }  # fmt: skip
+        warm_up = {**settings, "n_components": args.topics, "max_iter": 1, "n_jobs": args.threads}
+        measure(train.select(np.arange(500)), test, warm_up, 0)  # compile
+        for seed in range(args.seeds):
+            one = measure(train, test, {**settings, "n_jobs": 1}, seed)
+            many = measure(train, test, {**settings, "n_jobs": args.threads}, seed)
+            rows.append({"local_step": name, "passes": passes, "seed": seed, "1": one, "p": many})
+            print(json.dumps(rows[-1]), flush=True)
+    args.out.mkdir(parents=True, exist_ok=True)
+    size = f"-{args.documents}" if args.documents else ""
+    stem = f"{Path(args.corpus).name.split('.')[1]}{size}-{args.topics}-topics-pairs"
+    facts = {"training_documents": train.n_items, "test_documents": n_test, "rows": rows}
+    (args.out / f"{stem}.json").write_text(json.dumps({**source, **facts}, indent=1) + "\n")
+    (args.out / f"{stem}.md").write_text(table(rows, source, args))
+
+
+def table(rows, source, args) -> str:
+    """Medians over the seeds as Markdown."""
+    lines = [
+        f"# {args.threads} threads against 1 on {Path(args.corpus).name}", "",
+        f"`{source['command']}`; {source['date']}; {source['hardware']['processor']}, "
+        f"{source['hardware']['cores']} cores; versions {source['versions']}", "",
+        "| local step | passes | tokens/s, ratio (range) | perplexity, 1 thread "
+        f"| {args.threads} threads | ratio |",
+        "|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for name in dict.fromkeys(row["local_step"] for row in rows):
+        mine = [row for row in rows if row["local_step"] == name]
+        speed = [r["p"]["tokens_per_second"] / r["1"]["tokens_per_second"] for r in mine]
+        one, many = (statistics.median(r[side]["perplexity"] for r in mine) for side in ("1", "p"))
+        lines.append(
+            f"| {name} | {mine[0]['passes']} | {statistics.median(speed):.2f} "
+            f"({min(speed):.2f}-{max(speed):.2f}) | {one:.0f} | {many:.0f} | {many / one:.4f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

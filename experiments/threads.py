@@ -68,7 +68,7 @@ def main(argv=None) -> None:
             **FIXED, **LOCAL_STEPS[name], "n_components": args.topics, "max_iter": passes,
         }  # fmt: skip
         warm_up = {**settings, "n_components": args.topics, "max_iter": 1, "n_jobs": args.threads}
-        measure(train.select(np.arange(500)), test, warm_up, 0)  # compile
+        measure(train.select(np.arange(min(500, train.n_items))), test, warm_up, 0)  # compile
         for seed in range(args.seeds):
             one = measure(train, test, {**settings, "n_jobs": 1}, seed)
             many = measure(train, test, {**settings, "n_jobs": args.threads}, seed)

@@ -14,11 +14,13 @@ __version__ = "0.1.0"
 _LAZY = {
     "DPSVILDA": "dpsvi.models.lda",
     "DPSVIGaussianMixture": "dpsvi.models.gaussian_mixture",
+    "Cluster": "dpsvi.cluster.options",
     "Corpus": "dpsvi.corpus",
     "as_corpus": "dpsvi.corpus",
     "load_corpus": "dpsvi.corpus",
 }
 __all__ = ["__version__", *sorted(_LAZY)]
+
 
 def __getattr__(name):
     if name in _LAZY:

@@ -11,10 +11,18 @@ import sys
 import traceback
 
 from dpsvi import __version__
-from dpsvi.errors import CorpusFormatError, DivergedError, ModelFormatError, Terminated
+from dpsvi.cluster.world import launched_rank, launched_size
+from dpsvi.errors import (
+    CorpusFormatError,
+    DivergedError,
+    LostRankError,
+    ModelFormatError,
+    Terminated,
+)
 
 COMMANDS = {
     "fit": "fit a model to a corpus and write a run folder",
+    "resume": "go on with an interrupted fit from its newest checkpoint",
     "transform": "write the topic proportions of documents",
     "evaluate": "held-out perplexity of a fitted model",
     "topics": "print the topics of a fitted model",
@@ -22,7 +30,7 @@ COMMANDS = {
     "export": "write a fitted model in other formats",
 }
 # Exit codes, besides 0 and argparse's 2 for wrong usage.
-FAILURE, USAGE, BAD_DATA, DIVERGED = 1, 2, 3, 4
+FAILURE, USAGE, BAD_DATA, DIVERGED, LOST = 1, 2, 3, 4, 5
 
 
 def _handle_signals() -> None:
@@ -45,7 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
         prog="dpsvi",
         description="Stochastic variational inference: topic models at scale.",
         epilog="exit codes: 0 good, 1 failure, 2 usage, 3 bad data, 4 diverged (NaN), "
-        "130 and 143 by signal",
+        "5 lost ranks, 130 and 143 by signal",
     )
     parser.add_argument("--version", action="version", version=f"dpsvi {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -62,14 +70,32 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv=None) -> int:
-    """Run one command; returns the exit code."""
+    """Run one command; returns the exit code.
+
+    Under ``mpiexec`` no rank may leave the others waiting: one that fails ends the job.
+    """
     from dpsvi.commands.common import apply_config
 
     argv = sys.argv[1:] if argv is None else list(argv)
     parser = make_parser()
     args = apply_config(parser, argv)
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+    alone = launched_size() == 1
+    level = logging.INFO if launched_rank() == 0 else logging.WARNING
+    rank = "" if alone else f"[rank {launched_rank()}] "
+    logging.basicConfig(level=level, stream=sys.stderr, format=f"{rank}%(message)s")
     _handle_signals()
+    if alone:
+        return _run(args)
+    try:
+        code = _run(args)
+    except BaseException:
+        traceback.print_exc()
+        code = FAILURE
+    _end_rank(code)
+    return code
+
+
+def _run(args) -> int:
     try:
         return args.run(args) or 0
     except Terminated as signalled:
@@ -81,10 +107,25 @@ def main(argv=None) -> int:
         return _fail(args, str(error), BAD_DATA)
     except DivergedError as error:
         return _fail(args, str(error), DIVERGED)
+    except LostRankError as error:
+        return _fail(args, str(error), LOST)
     except FileExistsError as error:
         return _fail(args, str(error), USAGE)
     except (OSError, ValueError, TypeError, ImportError) as error:
         return _fail(args, str(error), FAILURE)
+
+
+def _end_rank(code: int) -> None:
+    """End the job when this rank fails alone; all ranks leave together otherwise."""
+    if "mpi4py.MPI" not in sys.modules:
+        return
+    from dpsvi.cluster.world import abort, world
+
+    together = code in (0, DIVERGED) or code >= 128
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if not together or world().frozen:
+        abort(code)
 
 
 def _fail(args, message, code) -> int:

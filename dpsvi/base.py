@@ -112,32 +112,67 @@ class Schedule(Protocol):
         """Return the rates of steps `t`."""
 
 
-class Update(NamedTuple):
-    """What a worker pushes after its local steps: ``u = prior + decay (w - prior) + change``.
+class Reading(NamedTuple):
+    """What a worker had read when it began its local steps: w of Alg. 2, line 3."""
 
-    u is where the worker ended, w the parameters it had read.  B~ steps of (52) have exactly this
-    form, so the displacement ``u - w`` costs one number and the touched rows instead of a matrix.
+    version: int  # global steps before it
+    clock: int  # entries of the master's log before it
+    folds: int  # times the master had folded its scale into the rows before it
+    scale: float
+    touched: np.ndarray  # int32, (n,): the rows that were sent
+    base: np.ndarray  # real, (n, n_columns): their values, w = prior + scale * base
+    totals: np.ndarray  # float64, (n_columns,)
+
+
+class Update(NamedTuple):
+    """What a worker pushes after its local steps, relative to what it had read.
+
+    It ended at ``u = prior + scale * end`` in the rows it touched and at ``w`` decayed by `decay`
+    in all others: B~ steps of (52) have exactly this form, ``u - prior = decay (w - prior) + b``
+    with additive statistics ``b = scale (end - base)``.
     """
 
-    decay: float  # product of (1 - rho) over the steps
-    touched: np.ndarray  # int32, (n,): rows with statistics
-    change: np.ndarray  # real, (n, n_columns)
+    reading: Reading
+    decay: float  # product of (1 - rho) over the steps, a
+    scale: float  # decay * reading.scale
+    end: np.ndarray | None  # real, (n, n_columns)
+    change: np.ndarray | None  # uint16, (n, n_columns): end - base in bfloat16, instead of `end`
+    totals: np.ndarray  # float64, (n_columns,): where the column sums ended
+
+
+class Parameters(Protocol):
+    """The master's parameters v, as a strategy changes them; :mod:`dpsvi.cluster.parameters`."""
+
+    version: int
+    scale: float
+
+    def decay(self, update: Update, weight: float) -> None:
+        """``v - prior <- (1 - weight (1 - a)) (v - prior)``: the decay, of what is there now."""
+
+    def retract(self, update: Update, weight: float) -> None:
+        """``v <- v - weight (1 - a) (w - prior)``: the decay of what the worker had read."""
+
+    def share(self, update: Update) -> float:
+        """Share of the oldest part of v that ``retract(update, 1)`` takes away; below 1 if valid.
+
+        What was there when the worker read it has decayed since, by others' updates.
+        """
+
+    def add(self, update: Update, weight: float) -> None:
+        """``v <- v + weight b``: the additive statistics."""
 
 
 class Strategy(Protocol):
-    """How the master merges M updates into the global parameters (Alg. 1, line 4)."""
+    """How the master merges M updates into the global parameters (Alg. 1, line 4).
 
-    def __call__(self, rows: np.ndarray, bases: list[np.ndarray], updates: list[Update]) -> None:
-        """Change `rows` = v - prior in place.
+    A class, made with ``rate`` (gamma, > 0) and ``strict`` (refuse an unstable rate instead of
+    reducing it); `needs_log` is true when it calls :meth:`Parameters.retract`.
+    """
 
-        Parameters
-        ----------
-        rows : real array, (n_rows, n_columns)
-            Global parameters less the prior.
-        bases : list of M such arrays
-            What the worker of each update had read; they differ from `rows` by staleness.
-        updates : list of M updates
-        """
+    needs_log: bool
+
+    def __call__(self, parameters: Parameters, updates: list[Update]) -> None:
+        """Change `parameters`; the call is atomic for all workers."""
 
 
 class Event(NamedTuple):
@@ -152,7 +187,10 @@ class Event(NamedTuple):
 
 
 class Engine(Protocol):
-    """Runs steps ``[0, n_steps)`` of a compiled task on its threads or ranks; blocks."""
+    """A module of :mod:`dpsvi.engines`: carries out a fit on its threads or ranks; blocks."""
 
-    def __call__(self, task: Any, n_steps: int) -> None:
-        """Return when all steps are done; raise what any of them raised."""
+    def fit(self, job: Any) -> bool:
+        """Carry out a :class:`dpsvi.fit.Job`; raise what any thread or rank raised.
+
+        The value says whether the job's observer ended it.
+        """

@@ -34,3 +34,15 @@ class CorpusWarning(UserWarning):
 
 class ModelFormatError(DpsviError, ValueError):
     """A saved model that is damaged, of another kind, or written by a newer version."""
+
+
+class UnstableError(DpsviError, ValueError):
+    """Rates and staleness for which the recursion of the master has no stable fixed point."""
+
+
+class LostRankError(DpsviError, RuntimeError):
+    """A rank that the fit cannot go on without has died or gone silent."""
+
+
+class LauncherError(DpsviError, RuntimeError):
+    """The processes were started by another MPI than the one that is installed."""

@@ -13,9 +13,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from dpsvi import engines, schedules
+from dpsvi import engines, io, schedules
+from dpsvi.checkpoint import Checkpoint, CheckpointFolder, read_newest, restore
 from dpsvi.checks import check_choice, check_number, resolve_jobs
-from dpsvi.fit import fit
+from dpsvi.cluster.options import Cluster
+from dpsvi.cluster.world import agree, world
+from dpsvi.errors import ModelFormatError
+from dpsvi.fit import Job, Snapshot
+from dpsvi.passes import Passes
 from dpsvi.telemetry import progress
 
 try:  # experimental in scikit-learn 1.9, absent before
@@ -38,6 +43,12 @@ log = logging.getLogger(__name__)
 # above that of 1 thread (median of 5 seeds, 6 passes); with 0.5 here 0.7 %, with 0.3 none.
 MOST_BLIND = 0.3
 
+# A fit may be resumed with other values of these.
+_FREE = {
+    "n_jobs", "engine", "cluster", "local_steps", "max_iter", "verbose", "random_state",
+    "checkpoint_dir", "checkpoint_seconds", "warm_start",
+}  # fmt: skip
+
 
 class SVIEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators.  Subclasses store their parameters and call :meth:`_train`.
@@ -59,6 +70,9 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             check_number("local_steps", self.local_steps, low=1, integer=True)
         if self.total_samples is not None:
             check_number("total_samples", self.total_samples, low=0, open_low=True)
+        if not isinstance(self.cluster, Cluster | None):
+            raise TypeError(f"cluster must be a dpsvi.Cluster or None, got {self.cluster!r}")
+        check_number("checkpoint_seconds", self.checkpoint_seconds, low=0)
         check_number("tol", self.tol, low=0)
         check_number("evaluate_every", self.evaluate_every, low=0, open_low=True)
         if self.evaluate_every > 1 and self.evaluate_every != round(self.evaluate_every):
@@ -78,17 +92,25 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         """Step sizes as asked for, carried over to p threads by rule (13)."""
         rate = 1.0 if self.learning_rate is None else self.learning_rate
         check_number("learning_rate", rate, low=0, high=1, open_low=True)
+        master_batch = (self.cluster or Cluster()).master_batch if self.engine == "mpi" else 1
         rate = schedules.scaled_rate(
-            rate, n_jobs=self._n_threads, local_steps=self.local_steps or 1, rule=self.lr_rule
-        )
+            rate, master_batch=master_batch, n_jobs=self._n_threads,
+            local_steps=self.local_steps or 1, rule=self.lr_rule,
+        )  # fmt: skip
         if self.learning_rate is not None:
             return schedules.constant(rate)
         return schedules.robbins_monro(self.learning_offset, self.learning_decay, rate)
 
     def _generator(self) -> np.random.Generator:
         """One generator for the whole fit, from whatever scikit-learn accepts as a seed."""
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        return np.random.default_rng(seed)
+        if self._checkpoint is not None:
+            seed = self._checkpoint.meta["fit"]["seed"]
+        else:
+            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        if self.engine == "mpi":
+            seed = agree(seed)
+        self._seed = int(seed)
+        return np.random.default_rng(self._seed)
 
     def _hold_out(self, n_items: int, rng):
         """Item numbers for training and for validation."""
@@ -107,26 +129,84 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         order = rng.permutation(n_items)
         return np.sort(order[size:]), np.sort(order[:size])
 
-    def _train(self, state, items, n_passes, rng, monitor, total=None) -> bool:
-        """Run `n_passes` over `items`; True when the fit is to end here."""
-        settings = dict(
-            schedule=self._schedule(), batch_size=self._resolve_batch_size(), n_passes=n_passes,
-            rng=rng, engine=self.engine, n_jobs=self._n_threads, local_steps=self.local_steps,
-            total_items=total, most_blind=MOST_BLIND if self.learning_rate is None else None,
-            observe_every=min(1.0, self.evaluate_every), observer=monitor,
-        )  # fmt: skip
+    _checkpoint: Checkpoint | None = None  # where `resume` starts from
+
+    def resume(self, X, y=None):
+        """Go on with a fit that was interrupted, from the newest checkpoint in `checkpoint_dir`.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            The same data.
+        y : ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no checkpoint.
+        ModelFormatError
+            It is damaged, or of other data or parameters; `n_jobs`, `engine`, `cluster`,
+            `local_steps` and `max_iter` may be others.
+        """
+        self._checkpoint = checkpoint = read_newest(self.checkpoint_dir)
         try:
-            if self.verbose:
-                n_items = (len(items.offsets) - 1) * n_passes
-                with progress(state, n_items, type(self).__name__) as on_task:
-                    fit(state, items, on_task=on_task, **settings)
+            then, now = checkpoint.meta["fit"]["params"], _comparable(self)
+            for name in sorted(now):
+                if then.get(name) != now[name]:
+                    raise ModelFormatError(
+                        f"{checkpoint.path}: {name} was {then.get(name)!r}, now {now[name]!r}"
+                    )
+            return self.fit(X, y)
+        finally:
+            del self._checkpoint
+
+    def _train(self, state, items, n_passes, rng, monitor, total=None, checkpoints=False) -> bool:
+        """Run `n_passes` over `items`; True when the fit is to end here.
+
+        With `checkpoints`, they are written where the user wants some: in `fit`.
+        """
+        n_items, batch_size = len(items.offsets) - 1, self._resolve_batch_size()
+        seed = int(rng.integers(2**63))
+        start = Snapshot(state, Passes(n_items, batch_size, n_passes, seed, 1, state.step), None, 0)
+        if self._checkpoint is not None:
+            start = restore(self._checkpoint, state, n_passes, batch_size, n_items)
+            monitor.restore(self._checkpoint.meta["fit"]["monitor"])
+        self.exchanges_ = {}
+        job = Job(
+            state, items, start.passes, self._schedule(), self._n_threads, self.local_steps,
+            total, MOST_BLIND if self.learning_rate is None else None,
+            min(1.0, self.evaluate_every), monitor, tally=start.tally, seconds=start.seconds,
+            cluster=self.cluster, report=self.exchanges_,
+        )  # fmt: skip
+        first_rank = self.engine != "mpi" or world().rank == 0
+        if checkpoints and self.checkpoint_dir is not None and first_rank:
+            shared = state.shared
+            n_bytes = shared.rows.nbytes + shared.item_memory.nbytes
+            describe = lambda: self._describe_fit(monitor)  # noqa: E731
+            folder = CheckpointFolder(
+                self.checkpoint_dir, self.checkpoint_seconds, n_bytes, describe
+            )
+            job = job._replace(checkpoint=folder)
+        run = engines.get(self.engine)
+        try:
+            if self.verbose and first_rank:
+                with progress(state, n_items * n_passes, type(self).__name__) as on_task:
+                    ended = run(job._replace(on_task=on_task))
             else:
-                fit(state, items, **settings)
+                ended = run(job)
         except KeyboardInterrupt as interrupt:
             self._interrupt(interrupt, state)
             return True
         monitor.start_phase()
-        return monitor.stopped
+        return ended or monitor.stopped
+
+    def _describe_fit(self, monitor) -> dict:
+        """What a checkpoint holds besides parameters and clocks."""
+        return {"seed": self._seed, "params": _comparable(self), "monitor": monitor.memory()}
 
     def _interrupt(self, interrupt, state) -> None:
         """End the fit in good order: parameters are valid after any whole step, and are kept."""
@@ -134,6 +214,12 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         warnings.warn(
             f"interrupted after {state.step} steps; the model so far is kept", stacklevel=5
         )
+
+
+def _comparable(estimator) -> dict:
+    """Parameters that must be the same when a fit is resumed, as JSON gives them back."""
+    params = {k: v for k, v in io.plain_params(estimator).items() if k not in _FREE}
+    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in params.items()}
 
 
 def unchanged_on_error(method):
@@ -184,6 +270,20 @@ class Monitor:
     def add_seconds(self, seconds: float) -> None:
         """Count work between two phases."""
         self.before = self.before[0] + seconds, self.before[1]
+
+    def memory(self) -> dict:
+        """What :meth:`restore` needs, as JSON can hold it."""
+        best = self.best if np.isfinite(self.best) else None
+        return {
+            "looks": self.looks, "idle": self.idle, "best": best,
+            "history": list(self.estimator.history_),
+        }  # fmt: skip
+
+    def restore(self, memory: dict) -> None:
+        """Go on where an earlier monitor was."""
+        self.looks, self.idle = memory["looks"], memory["idle"]
+        self.best = -np.inf if memory["best"] is None else memory["best"]
+        self.estimator.history_ = list(memory["history"])
 
     def __call__(self, event) -> bool:
         """Take one :class:`~dpsvi.base.Event`; True ends the fit."""

@@ -1,69 +1,47 @@
-"""The driver: shuffles passes, cuts them into segments, hands segments to the engine.
+"""The driver of one process: takes steps from the ledger, hands segments to threads.
 
 Between two segments, and only there, parameters are consistent: scales are renormalised, priors
-are learned, observers look.
+are learned, observers look, checkpoints are written.  :mod:`dpsvi.cluster` has the driver of
+several processes.
 """
 
 from __future__ import annotations
 
-import logging
-import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpsvi import engines
-from dpsvi.base import Event, Items, Model, Schedule
+from dpsvi.base import Event, Items, Model, Schedule, Work
 from dpsvi.engines.loop import DIVERGED, RUNNING
 from dpsvi.errors import DivergedError
+from dpsvi.passes import Cuts, Passes
 from dpsvi.svi import State, step_tables
 from dpsvi.task import Task, make_task, make_works
 
-log = logging.getLogger(__name__)
-
 _REFINES_A_PASS, _STEPS_A_REFINE = 10, 20  # at most, at least
-_SMALL_SCALE = 1e-6  # well before rows outgrow their number type
+SMALL_SCALE = 1e-6  # well before rows outgrow their number type
+_STEPS_A_CHECK = 256  # steps without a look at the clock, where checkpoints are wanted
 
 
-def fit(
-    state: State,
-    items: Items,
-    *,
-    schedule: Schedule,
-    batch_size: int,
-    n_passes: int,
-    rng: np.random.Generator,
-    engine: str = "serial",
-    n_jobs: int = 1,
-    local_steps: int | None = None,
-    total_items: int | None = None,
-    most_blind: float | None = None,
-    observe_every: float | None = None,
-    observer: Callable[[Event], bool] | None = None,
-    on_task: Callable[[Task], None] | None = None,
-) -> State:
-    """Improve `state` by stochastic variational inference; returns it.
+class Job(NamedTuple):
+    """All that an engine is told.
 
     Parameters
     ----------
     state : State
         Changed in place.
     items : Items
+    passes : Passes
+        The ledger of the steps to be done.
     schedule : callable, step numbers -> rates in (0, 1]
-    batch_size : int, >= 1
-        Items in one step, S.
-    n_passes : int, >= 0
-        Every pass visits every item once, in a fresh random order.
-    rng : numpy Generator
-        Draws the orders; a seeded one makes a one-thread fit bit-reproducible.
-    engine : str
-        Module name in :mod:`dpsvi.engines`.
     n_jobs : int, >= 1
         Threads p.
     local_steps : int or None
-        B: all threads meet after p * B steps.  None: they meet only where the driver must look.
-    total_items : int or None
+        B: all threads meet after p * B steps.  None: the engine's choice.
+    total_items : float or None
         N, what a batch is scaled up to; the number of items by default.
     most_blind : float or None
         Threads that step at the same time do not see each other's steps: together they move the
@@ -76,98 +54,192 @@ def fit(
         Gets an :class:`~dpsvi.base.Event`; a true answer ends the fit.
     on_task : callable or None
         Gets the :class:`~dpsvi.task.Task` before the first step, for progress displays.
+    checkpoint : callable or None
+        Called between segments as ``checkpoint(snapshot, now)``; it decides whether to write,
+        unless `now` is true: the fit is being interrupted.
+    tally : float64 array or None
+        What local steps saw before a checkpoint, for the next time priors are learned.
+    seconds : float
+        Training time before a checkpoint.
+    cluster : dpsvi.cluster.Cluster or None
+        Options of the engine that runs on several processes.
+    report : dict or None
+        Where that engine leaves what it measured of its exchanges.
+    """
+
+    state: State
+    items: Items
+    passes: Passes
+    schedule: Schedule
+    n_jobs: int = 1
+    local_steps: int | None = None
+    total_items: float | None = None
+    most_blind: float | None = None
+    observe_every: float | None = None
+    observer: Callable[[Event], bool] | None = None
+    on_task: Callable[[Task], None] | None = None
+    checkpoint: Callable[[Any, bool], None] | None = None
+    tally: np.ndarray | None = None
+    seconds: float = 0.0
+    cluster: Any = None
+    report: dict | None = None
+
+
+class Snapshot(NamedTuple):
+    """Everything that a fit needs to go on, at a moment when parameters are consistent."""
+
+    state: State
+    passes: Passes
+    tally: np.ndarray | None  # what the local steps saw since priors were last learned
+    seconds: float  # of training
+
+
+def fit(
+    state: State, items: Items, *, schedule: Schedule, batch_size: int, n_passes: int, seed: int,
+    engine: str = "serial", n_jobs: int = 1, **options,
+) -> State:  # fmt: skip
+    """Improve `state` by stochastic variational inference; returns it.
+
+    Parameters
+    ----------
+    state : State
+        Changed in place.
+    items : Items
+    schedule : callable, step numbers -> rates in (0, 1]
+    batch_size : int, >= 1
+        Items in one step, S.
+    n_passes : int, >= 0
+        Every pass visits every item once, in a fresh random order.
+    seed : int
+        Of the orders; it makes a one-thread fit bit-reproducible.
+    engine : str
+        Module name in :mod:`dpsvi.engines`.
+    n_jobs : int, >= 1
+        Threads p.
+    **options
+        Other fields of :class:`Job`.
+    """
+    passes = Passes(len(items.offsets) - 1, batch_size, n_passes, seed, clock=state.step)
+    engines.get(engine)(Job(state, items, passes, schedule, n_jobs, **options))
+    return state
+
+
+def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
+    """Carry out `job` in this process; `run` is the engine's way to do the steps of a segment.
+
+    Returns whether the observer ended it.
 
     Raises
     ------
     DivergedError
         A parameter became NaN or infinite.
     """
-    run = engines.get(engine)
-    model, n_items = state.model, len(items.offsets) - 1
-    works = make_works(model, items, batch_size, n_jobs)
-    task = make_task(model, state.shared, items, batch_size, works)
-    if on_task is not None:
-        on_task(task)
-    steps_a_pass = math.ceil(n_items / batch_size)
-    sizes = np.full(steps_a_pass, batch_size)
-    sizes[-1] = n_items - batch_size * (steps_a_pass - 1)
-    looks = _cuts(steps_a_pass, 1.0 if observe_every is None else observe_every)
-    refines = set()
-    if model.refine is not None:
-        refines = _cuts(steps_a_pass, max(1 / _REFINES_A_PASS, _STEPS_A_REFINE / steps_a_pass))
-    seconds = 0.0
-    for epoch in range(n_passes):
-        order = rng.permutation(n_items).astype(np.int32)
-        first = 0
-        while first < steps_a_pass:
-            last = min(c for c in looks | refines | {steps_a_pass} if c > first)
-            if local_steps is not None:
-                last = min(last, first + n_jobs * local_steps)
-            n_threads = n_jobs
-            if most_blind is not None:
-                n_threads = _threads_at(schedule, state.step, n_jobs, most_blind)
-            if n_threads < n_jobs:
-                last = min(last, first + n_threads)
-            started = time.perf_counter()
-            first, rate = _segment(
-                run, task._replace(works=works[:n_threads]), state, schedule, order, sizes, first,
-                last, total_items or n_items,
+    state, passes = job.state, job.passes
+    model = state.model
+    works = make_works(model, job.items, passes.batch_size, job.n_jobs)
+    if job.tally is not None:
+        works[0].tally[:] = job.tally
+    task = make_task(model, state.shared, job.items, passes.batch_size, works)
+    if job.on_task is not None:
+        job.on_task(task)
+    looks = Cuts(passes.steps_a_pass, 1.0 if job.observe_every is None else job.observe_every)
+    refines = refine_cuts(model, passes.steps_a_pass)
+    total, seconds = job.total_items or passes.n_items, job.seconds
+
+    def offer(now: bool) -> None:
+        if job.checkpoint is not None:
+            tally = sum(work.tally for work in works)
+            job.checkpoint(Snapshot(state, passes, tally, seconds), now)
+
+    while True:
+        n_threads, most = _segment_size(job, looks, refines)
+        work = passes.grant(0, most)
+        if work is None:
+            return False
+        started = time.perf_counter()
+        try:
+            n_done, rate = run_segment(
+                run, task._replace(works=works[:n_threads]), state, job.schedule,
+                passes.items(work), passes.sizes(work), work.clock, total,
             )  # fmt: skip
-            if first in refines:
-                _refine(model, state, works)
-            seconds += time.perf_counter() - started
-            if first in looks and observer is not None:
-                passes = epoch + first / steps_a_pass
-                if observer(Event(state.step, state.items, passes, seconds, rate, state)):
-                    return state
-    return state
+        except BaseException as error:
+            passes.done(0, work, min(int(task.counter[0]), work.n_steps))
+            if isinstance(error, KeyboardInterrupt):
+                offer(now=True)
+            raise
+        passes.done(0, work, n_done)
+        if n_done < work.n_steps or state.scale < SMALL_SCALE:
+            state.renormalise()
+        if refines is not None and passes.n_done == refines.after(passes.n_done - 1):
+            model.refine(model.hyper, state, take_tally(works))
+        seconds += time.perf_counter() - started
+        if passes.n_done == looks.after(passes.n_done - 1) and job.observer is not None:
+            epoch = passes.n_done / passes.steps_a_pass
+            if job.observer(Event(state.step, state.items, epoch, seconds, rate, state)):
+                return True
+        offer(now=False)
 
 
-def _threads_at(schedule, step: int, n_jobs: int, most_blind: float) -> int:
-    """As many threads as the rate of this step allows."""
-    rate = float(schedule(np.array([step]))[0])
-    return max(1, min(n_jobs, int(most_blind / rate)))
+def _segment_size(job: Job, looks: Cuts, refines: Cuts | None) -> tuple[int, int]:
+    """Threads of the next segment and the most steps it may have."""
+    step = job.passes.n_done
+    last = looks.after(step)
+    if refines is not None:
+        last = min(last, refines.after(step))
+    if job.local_steps is not None:
+        last = min(last, step + job.n_jobs * job.local_steps)
+    if job.checkpoint is not None:
+        last = min(last, step + _STEPS_A_CHECK)
+    n_threads = job.n_jobs
+    if job.most_blind is not None:
+        n_threads = min(n_threads, blind_steps(job.schedule, job.passes.clock, job.most_blind))
+    if n_threads < job.n_jobs:
+        last = min(last, step + n_threads)
+    return n_threads, last - step
 
 
-def _cuts(steps_a_pass: int, every: float) -> set[int]:
-    """Step numbers within a pass after which something happens `every` passes."""
-    n = max(1, round(1.0 / every)) if every < 1 else 1
-    return {round(steps_a_pass * (i + 1) / n) for i in range(n)} - {0}
+def refine_cuts(model: Model, steps_a_pass: int) -> Cuts | None:
+    """When the model learns its priors; None if it does not."""
+    if model.refine is None:
+        return None
+    return Cuts(steps_a_pass, max(1 / _REFINES_A_PASS, _STEPS_A_REFINE / steps_a_pass))
 
 
-def _segment(run, task, state, schedule, order, sizes, first, last, total):
-    """Run steps [first, last) of a pass, or fewer when the scale must be folded in before."""
-    model, batch_size = state.model, task.batch_size
-    t = np.arange(state.step, state.step + last - first)
-    rates = np.asarray(schedule(t), dtype=np.float64)
-    scales, gains, n = step_tables(
-        rates, state.scale, sizes[first:last], total, model.additive, model.real
-    )
+def blind_steps(schedule: Schedule, step: int, most_blind: float) -> int:
+    """As many steps at a time, not seeing each other, as the rate of this step allows."""
+    return max(1, int(most_blind / float(schedule(np.array([step]))[0])))
+
+
+def run_segment(run, task, state, schedule, order, sizes, clock, total) -> tuple[int, float]:
+    """Run the steps of `order`, or fewer when the scale must be folded in before.
+
+    Returns the number of steps done and the rate of the last one; `state` is up to date even when
+    an exception ends the segment.  Fewer steps are done when somebody sets ``task.stop``, too.
+    """
+    model = state.model
+    rates = np.asarray(schedule(np.arange(clock, clock + len(sizes))), dtype=np.float64)
+    scales, gains, n = step_tables(rates, state.scale, sizes, total, model.additive, model.real)
     task.counter[0], task.stop[0] = 0, RUNNING
-    task = task._replace(
-        order=order[first * batch_size : (first + n) * batch_size], scales=scales, gains=gains
-    )
+    task = task._replace(order=order[: int(sizes[:n].sum())], scales=scales, gains=gains)
     try:
         run(task, n)
     finally:
         # Threads finish the step they are in before they leave: the clock is exact even then.
         done = min(int(task.counter[0]), n)
         state.step += done
-        state.items += int(sizes[first : first + done].sum())
+        state.items += int(sizes[:done].sum())
         state.scale = float(scales[done])
+        state.settle()
     if task.stop[0] == DIVERGED:
         raise DivergedError(
             f"{model.name}: a statistic became NaN or infinite at step {state.step}"
         )
-    # A segment ends at a boundary of ours or where the scale is spent.
-    if n < last - first or state.scale < _SMALL_SCALE:
-        state.renormalise()
-    return first + n, float(rates[n - 1])
+    return done, float(rates[max(done, 1) - 1])
 
 
-def _refine(model: Model, state: State, works: Iterable) -> None:
-    """Let the model learn its priors from what the local steps saw since the last time."""
+def take_tally(works: tuple[Work, ...]) -> np.ndarray:
+    """What the local steps saw since the last call."""
     tally = sum(work.tally for work in works)
     for work in works:
         work.tally[:] = 0
-    model.refine(model.hyper, state, tally)
+    return tally

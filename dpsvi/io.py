@@ -69,10 +69,12 @@ def _plain(value):
 def plain_params(estimator) -> dict:
     """Constructor parameters of an estimator that JSON can hold.
 
-    Callbacks are left out, and so is a random state that is an object: it cannot be resumed.
+    Callbacks are left out, and so is where and how a fit ran, and a random state that is an
+    object: it cannot be resumed.
     """
     params = estimator.get_params(deep=False)
-    params.pop("callbacks", None)
+    for name in ("callbacks", "cluster", "checkpoint_dir"):
+        params.pop(name, None)
     seed = params.get("random_state")
     params["random_state"] = int(seed) if isinstance(seed, (int, np.integer)) else None
     return params

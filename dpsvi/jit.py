@@ -27,6 +27,8 @@ FLAGS = {
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
 }
+# Where the order of additions matters: bit-exact copies.
+EXACT_FLAGS = {**FLAGS, "fastmath": False}
 kernel = numba.njit(**FLAGS)
 inline_kernel = numba.njit(**FLAGS, forceinline=True)
 
@@ -86,6 +88,16 @@ def float_from_bits(typingctx, bits):
         return builder.bitcast(args[0], ir.FloatType())
 
     return types.float32(types.int32), codegen
+
+
+@intrinsic
+def bits_from_float(typingctx, number):
+    """Reinterpret a float32 as an int32."""
+
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(args[0], ir.IntType(32))
+
+    return types.int32(types.float32), codegen
 
 
 @intrinsic

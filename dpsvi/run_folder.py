@@ -8,6 +8,8 @@ import json
 import logging
 import os
 import platform
+import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 from dpsvi import __version__
@@ -15,6 +17,26 @@ from dpsvi.environment import hardware, versions
 from dpsvi.io import write_json, write_text
 
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "safetensors")
+
+
+@contextmanager
+def log_to(folder, name: str, mode: str = "w"):
+    """Write what the package logs into a file while the block runs."""
+    handler = logging.FileHandler(Path(folder) / name, mode=mode, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logging.getLogger("dpsvi").addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger("dpsvi").removeHandler(handler)
+        handler.close()
+
+
+def _step_of(line: str) -> float:
+    try:
+        return json.loads(line)["step"]
+    except (ValueError, KeyError, TypeError):
+        return float("inf")  # cut off by what ended the run
 
 
 class RunFolder:
@@ -25,6 +47,8 @@ class RunFolder:
     path : path
     overwrite : bool
         Accept a folder that holds a model already.
+    resume : bool
+        Go on with the files of an earlier run.
 
     Raises
     ------
@@ -34,27 +58,44 @@ class RunFolder:
         The folder cannot be made or written; found here, before any training.
     """
 
-    def __init__(self, path, overwrite: bool = False):
-        self.path = Path(path)
+    def __init__(self, path, overwrite: bool = False, resume: bool = False):
+        self.path, self.resume = Path(path), resume
         self.path.mkdir(parents=True, exist_ok=True)
-        if (self.path / "model.json").exists() and not overwrite:
+        if (self.path / "model.json").exists() and not overwrite and not resume:
             raise FileExistsError(f"{self.path}: holds a model already; --overwrite replaces it")
         if not os.access(self.path, os.W_OK):
             raise PermissionError(f"{self.path}: cannot be written")
 
     def __enter__(self):
-        self._metrics = open(self.path / "metrics.jsonl", "w", encoding="utf-8")
-        self._log = logging.FileHandler(self.path / "run.log", mode="w", encoding="utf-8")
-        self._log.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
-        logging.getLogger("dpsvi").addHandler(self._log)
+        mode = "a" if self.resume else "w"
+        if self.resume:
+            self._forget_after_checkpoint()
+        else:
+            self.drop_checkpoints()
+        self._metrics = open(self.path / "metrics.jsonl", mode, encoding="utf-8")
+        self._log = log_to(self.path, "run.log", mode)
+        self._log.__enter__()
         return self
 
     def __exit__(self, *error):
-        logging.getLogger("dpsvi").removeHandler(self._log)
-        self._log.close()
+        self._log.__exit__(*error)
         self._metrics.close()
 
-    def write_settings(self, config: dict, seed: int, threads: int) -> None:
+    def drop_checkpoints(self) -> None:
+        """Remove all checkpoints: there is a model, or a new fit begins."""
+        shutil.rmtree(self.path / "checkpoints", ignore_errors=True)
+
+    def _forget_after_checkpoint(self):
+        """Drop the metrics of steps that will be made again."""
+        from dpsvi.checkpoint import read_newest
+
+        step = read_newest(self.path).meta["step"]
+        path = self.path / "metrics.jsonl"
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        kept = [line for line in lines if _step_of(line) <= step]
+        write_text(path, "".join(line + "\n" for line in kept))
+
+    def write_settings(self, config: dict, seed: int, threads: int, ranks: int = 1) -> None:
         """Write config.json and env.json."""
         write_json(self.path / "config.json", config)
         machine = hardware()
@@ -62,7 +103,7 @@ class RunFolder:
             self.path / "env.json",
             {
                 "version": __version__, "python": platform.python_version(),
-                "host": platform.node(), "ranks": 1, "threads": threads, "seed": seed,
+                "host": platform.node(), "ranks": ranks, "threads": threads, "seed": seed,
                 "cores": machine["cores"], "hardware": machine, "versions": versions(PACKAGES),
             },
         )  # fmt: skip
@@ -104,6 +145,30 @@ class RunFolder:
             self.path / "topic_map.json",
             [{"topic": i, "x": float(x), "y": float(y)} for i, (x, y) in enumerate(places)],
         )
+
+    def write_exchanges(self, report: dict, history: list) -> None:
+        """Write exchanges.csv, and the histogram of staleness to metrics.jsonl.
+
+        Parameters
+        ----------
+        report : dict
+            What ``engine="mpi"`` left in ``exchanges_``.
+        history : list of dict
+        """
+        table = text_io.StringIO()
+        writer = csv.writer(table, lineterminator="\n")
+        writer.writerow(["rank", "bytes", "waited_seconds", "staleness", "local_seconds"])
+        for e in report["exchanges"]:
+            writer.writerow(
+                [e.worker, e.n_bytes, f"{e.waited:.6f}", e.staleness, f"{e.seconds:.6f}"]
+            )
+        write_text(self.path / "exchanges.csv", table.getvalue())
+        last = history[-1] if history else {"step": 0, "docs": 0, "seconds": 0.0}
+        at = last["step"], last["docs"], last["seconds"]
+        for staleness, count in report["staleness"].items():
+            self.metric(*at, f"exchanges_with_staleness_{staleness}", count, "train")
+        self.metric(*at, "exchange_bytes", report["bytes"], "train")
+        self.metric(*at, "master_busy_seconds", report["busy"], "train")
 
     def write_vocabulary(self, words) -> None:
         """Write vocab.txt, one word a line; None removes that of a run before this one."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpsvi.base import Model, Shared, Update
+from dpsvi.base import Model, Shared
 
 # `rows` grows as 1/scale.  e^30 = 1e13 leaves room for 1e25 pseudo-counts in float32.
 _MAX_LOG_SCALE = 30.0
@@ -77,15 +77,14 @@ class State:
         self.scale = 1.0
         self.recount()
 
-    def update_since(self, base: np.ndarray, scale: float) -> Update:
-        """The steps taken since the rows were `base` and the scale `scale`, as one update.
+    def settle(self) -> None:
+        """Give a single row what its totals know.
 
-        No renormalisation may lie in between: the decay is then the ratio of the scales.
+        All threads write the row of a one-row model, and lose some of their writes; each has its
+        own totals, which lose none and are, over one row, the row itself.
         """
-        rows = self.shared.rows
-        touched = np.flatnonzero((rows != base).any(axis=1)).astype(np.int32)
-        change = self.model.real.type(self.scale) * (rows[touched] - base[touched])
-        return Update(self.scale / scale, touched, change)
+        if len(self.shared.rows) == 1:
+            self.shared.rows[0] = self.shared.totals.sum(axis=0)
 
     def natural(self) -> np.ndarray:
         """The natural parameters lam, a new array of shape ``model.shape``."""

@@ -71,3 +71,15 @@ def corpora_folder() -> Path:
 def rng():
     """Seeded anew for each test."""
     return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def corpus_file(known, tmp_path_factory):
+    """The documents of `known` as a UCI file."""
+    path = tmp_path_factory.mktemp("corpus") / "docword.known.txt"
+    document, word = np.nonzero(known.counts)
+    count = known.counts[document, word]
+    lines = [f"{d + 1} {w + 1} {int(c)}" for d, w, c in zip(document, word, count, strict=True)]
+    header = [*map(str, known.counts.shape), str(len(lines))]
+    path.write_text("\n".join(header + lines) + "\n")
+    return path

@@ -2,13 +2,31 @@
 
 Written from the paper (equation numbers in brackets) and the sources it cites, and in the paper's
 layout: lam has shape (topics, words).  Nothing here comes from the package under test, except the
-container that corpora are handed over in.
+container that corpora are handed over in and the ledger of steps.
 """
 
 from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import gammaln, logsumexp, psi
+
+from dpsvi.passes import Passes, Work
+
+
+class FixedPasses(Passes):
+    """Every pass in the same given order, where a test must know it."""
+
+    def __init__(self, order, batch_size, n_passes):
+        super().__init__(len(order), batch_size, n_passes, seed=0)
+        self.order = np.asarray(order, np.int32)
+
+    def items(self, work):
+        return self.order[work.first * self.batch_size : work.last * self.batch_size]
+
+    @staticmethod
+    def batch(passes, epoch, step):
+        """Items of one step of any ledger."""
+        return passes.items(Work(epoch, 0, step, step + 1, 0))
 
 
 def expected_log(a):

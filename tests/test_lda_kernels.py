@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from reference import (
+    FixedPasses,
     Kept,
     document_bound,
     documents_of,
@@ -15,9 +16,10 @@ from reference import (
 )
 from scipy.special import gammaln, psi
 
+from dpsvi import engines
 from dpsvi.corpus import Corpus
 from dpsvi.evaluate import infer_documents
-from dpsvi.fit import fit
+from dpsvi.fit import Job, fit
 from dpsvi.jit import as_items, compile_local
 from dpsvi.models.lda_steps.model import (
     LOCAL_STEPS,
@@ -233,7 +235,7 @@ def test_full_batches_at_rate_one_never_lower_the_bound(corpus, n_sweeps):
 
     fit(
         state, items_of(corpus), schedule=constant(1.0), batch_size=corpus.n_items, n_passes=30,
-        rng=rng, observer=observer,
+        seed=0, observer=observer,
     )  # fmt: skip
     assert np.all(np.diff(bounds) > -1e-7 * abs(bounds[0]))
     assert bounds[-1] > bounds[0] + 0.02 * abs(bounds[0])
@@ -258,7 +260,7 @@ def test_one_batch_iteration_is_that_of_scikit_learn(corpus, lam):
     state = State.resume(model, padded(lam, model), 1)
     fit(
         state, items_of(corpus), schedule=constant(1.0), batch_size=corpus.n_items, n_passes=1,
-        rng=np.random.default_rng(0),
+        seed=0,
     )  # fmt: skip
     ours = state.natural()[:, :K].T
     np.testing.assert_allclose(ours, peer.components_, rtol=2e-3, atol=2e-2)
@@ -296,15 +298,8 @@ def kept_sums(state, corpus):
 def kept_fit(corpus, lam, batch_size, n_passes, order, n_jobs=1, n_sweeps=3):
     model = with_responsibilities(lda("collapsed", corpus.n_features, n_sweeps=n_sweeps))
     state = State.resume(model, padded(lam, model), n_jobs, corpus.n_items, corpus.nnz)
-
-    class Fixed:
-        def permutation(self, n):
-            return np.asarray(order)
-
-    fit(
-        state, items_of(corpus), schedule=constant(0.5), batch_size=batch_size, n_passes=n_passes,
-        rng=Fixed(), engine="threads", n_jobs=n_jobs,
-    )  # fmt: skip
+    passes = FixedPasses(order, batch_size, n_passes)
+    engines.get("threads")(Job(state, items_of(corpus), passes, constant(0.5), n_jobs))
     return state
 
 
@@ -354,7 +349,7 @@ def test_responsibilities_of_odd_documents(alpha, eta, counts, n_topics):
     state = State.resume(model, np.zeros(model.shape, np.float32), 1, 4, corpus.nnz)
     fit(
         state, items_of(corpus), schedule=constant(0.5), batch_size=1, n_passes=20,
-        rng=np.random.default_rng(0),
+        seed=0,
     )  # fmt: skip
     assert np.all(np.isfinite(state.natural()))
     phi = state.shared.value_memory / 65535

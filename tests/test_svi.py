@@ -138,17 +138,13 @@ def test_resume_keeps_parameters_and_clock(rng):
     )
 
 
-def test_update_since(rng):
-    """What the steps did to lam = prior + scale rows, as decay and changed rows."""
-    rows = rng.exponential(size=(V, K)).astype(np.float32)
-    state = State.resume(toy_model(np.float32, None), rows.copy(), n_threads=1)
-    state.scale = scale = 0.5
-    before = state.natural().astype(np.float64) - PRIOR
-    state.shared.rows[[3, 8]] += 1
-    state.scale = 0.2
-    update = state.update_since(rows, scale)
-    assert update.decay == pytest.approx(0.4)
-    assert update.touched.tolist() == [3, 8]
-    after = update.decay * before
-    after[update.touched] += update.change
-    np.testing.assert_allclose(PRIOR + after, state.natural(), rtol=1e-6)
+def test_settle_takes_a_single_row_from_its_totals(rng):
+    """Threads over-write each other in the row, never in their own totals."""
+    rows = rng.exponential(size=(V, K))
+    state = State.resume(toy_model(np.float64, None), rows.copy(), n_threads=2)
+    state.settle()
+    assert np.array_equal(state.shared.rows, rows), "several rows are left alone"
+    one = State.resume(toy_model(np.float64, None)._replace(shape=(1, K)), rows[:1].copy(), 2)
+    one.shared.totals[1] += 2.0
+    one.settle()
+    np.testing.assert_allclose(one.shared.rows, rows[:1] + 2, rtol=1e-15)

@@ -24,7 +24,19 @@ def add_corpus_arguments(parser, required: bool = True) -> None:
 
 
 def read_corpus(args):
-    """Load the corpus of :func:`add_corpus_arguments`."""
+    """Load the corpus of :func:`add_corpus_arguments`.
+
+    On several processes rank 0 parses, and the others share its pages.
+    """
+    from dpsvi.cluster.world import in_turn, launched_size
+
+    if launched_size() > 1 and getattr(args, "engine", None) in (None, "mpi"):
+        with in_turn():
+            return _read_corpus(args)
+    return _read_corpus(args)
+
+
+def _read_corpus(args):
     from dpsvi.corpus import load_corpus
 
     if args.corpus.startswith("dataset:"):

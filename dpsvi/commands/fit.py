@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
+from dataclasses import fields
 
-from dpsvi import engines
+from dpsvi import engines, strategies
+from dpsvi.cluster import Cluster
+from dpsvi.cluster.world import launched_rank, launched_size
 from dpsvi.commands.common import add_corpus_arguments, emit, read_corpus
 
 log = logging.getLogger(__name__)
@@ -33,7 +37,9 @@ def add_arguments(parser) -> None:
     model.add_argument("--warm-documents", action="store_true")
     model.add_argument("--keep-responsibilities", action="store_true")
     run = parser.add_argument_group("optimisation")
-    run.add_argument("--engine", choices=engines.names(), default="threads")
+    run.add_argument(
+        "--engine", choices=engines.names(), help="[mpi under mpiexec or srun, else threads]"
+    )
     run.add_argument("--threads", type=int, default=1, metavar="P", help="-1: all [%(default)s]")
     run.add_argument("--local-steps", type=int, metavar="B", help="steps between barriers")
     run.add_argument("--passes", type=int, default=10, metavar="N", help="[%(default)s]")
@@ -41,11 +47,39 @@ def add_arguments(parser) -> None:
     run.add_argument("--learning-decay", type=float, default=0.7, metavar="KAPPA")
     run.add_argument("--learning-offset", type=float, default=4.0, metavar="TAU0")
     run.add_argument("--learning-rate", type=float, metavar="RHO", help="constant rate")
+    run.add_argument("--lr-rule", choices=["per_T", "per_sample", "constant"], default="constant")
     run.add_argument("--seed", type=int, default=0, metavar="S", help="[%(default)s]")
     held = parser.add_argument_group("evaluation")
     held.add_argument("--held-out", type=int, metavar="N", help="documents [5 %%, at most 2000]")
     held.add_argument("--evaluate-every", type=float, default=1.0, metavar="PASSES")
     held.add_argument("--early-stopping", action="store_true")
+    add_cluster_arguments(parser)
+
+
+def add_cluster_arguments(parser) -> None:
+    """Options of a fit on several processes, and checkpoints; None: the default."""
+    group = parser.add_argument_group("several processes (mpiexec -n 5 dpsvi fit ...)")
+    group.add_argument("--strategy", choices=strategies.names(), help="[decay]")
+    group.add_argument("--master-batch", type=int, metavar="M", help="updates merged at a time [1]")
+    group.add_argument("--global-rate", type=float, metavar="GAMMA", help="1: sum, 1/M: mean [1]")
+    group.add_argument("--strict", action="store_true", default=None, help="refuse unstable rates")
+    group.add_argument("--sharding", choices=["whole", "shard"], help="[whole]")
+    group.add_argument("--statistics", choices=["float32", "bfloat16"], help="[float32]")
+    group.add_argument("--prefetch", action="store_true", default=None, help="never wait for rows")
+    group.add_argument("--master-works", action="store_true", default=None)
+    group.add_argument("--silent-seconds", type=float, metavar="S", help="then a rank is lost [20]")
+    group.add_argument("--on-lost", choices=["drop", "abort"], help="[drop]")
+    group.add_argument("--log-all-ranks", action="store_true", help="run.rank-1.log, ...")
+    group = parser.add_argument_group("checkpoints (dpsvi resume DIR)")
+    group.add_argument(
+        "--checkpoint-seconds", type=float, metavar="SEC", help="between two, 0 for none [60]"
+    )
+
+
+def cluster_of(args) -> Cluster:
+    """The options that were given."""
+    given = {field.name: getattr(args, field.name, None) for field in fields(Cluster)}
+    return Cluster(**{name: value for name, value in given.items() if value is not None})
 
 
 def make_estimator(args, n_items: int):
@@ -55,11 +89,16 @@ def make_estimator(args, n_items: int):
     held_out = args.held_out
     if held_out is None:
         held_out = min(2000, -(-n_items // 20)) if n_items > 1 else 0
+    seconds = 60.0 if args.checkpoint_seconds is None else args.checkpoint_seconds
     return DPSVILDA(
         n_components=args.topics, doc_topic_prior=args.doc_topic_prior,
         topic_word_prior=args.topic_word_prior, local_step=args.local_step,
         warm_documents=args.warm_documents, keep_responsibilities=args.keep_responsibilities,
-        engine=args.engine, n_jobs=args.threads, local_steps=args.local_steps,
+        engine=args.engine or ("mpi" if launched_size() > 1 else "threads"),
+        n_jobs=args.threads, local_steps=args.local_steps, lr_rule=args.lr_rule,
+        cluster=cluster_of(args),
+        checkpoint_dir=None if seconds == 0 or args.keep_responsibilities else args.out,
+        checkpoint_seconds=seconds,
         batch_size=args.batch_size, max_iter=args.passes, learning_decay=args.learning_decay,
         learning_offset=args.learning_offset, learning_rate=args.learning_rate,
         early_stopping=args.early_stopping, validation_size=held_out or None,
@@ -67,27 +106,49 @@ def make_estimator(args, n_items: int):
     )  # fmt: skip
 
 
-def run(args) -> int:
-    """Fit, then write everything; an interrupted fit is written too and exits 128 + signal."""
+def run(args, resume: bool = False) -> int:
+    """Fit, then write everything; an interrupted fit is written too and exits 128 + signal.
+
+    Under ``mpiexec`` every rank fits; rank 0 alone writes and prints.
+    """
     from dpsvi.run_folder import RunFolder
 
-    folder = RunFolder(args.out, args.overwrite)
+    first = launched_rank() == 0
+    folder = RunFolder(args.out, args.overwrite, resume) if first else None
     corpus = read_corpus(args)
     estimator = make_estimator(args, corpus.n_items)
     estimator.check_params()
-    with folder:
-        settings = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
-        folder.write_settings(settings, args.seed, args.threads)
-        log.info(
-            "%s: %d documents, %d words, %d tokens", args.corpus, corpus.n_items,
-            corpus.n_features, int(corpus.n_tokens),
-        )  # fmt: skip
-        estimator.callbacks = [_recorder(folder, estimator, corpus)]
-        estimator.fit(corpus)
-        _write(folder, estimator, corpus)
-    result = summary(estimator, corpus)
-    emit(args, {**result, "run_folder": str(folder.path)}, describe(result, estimator, folder))
+    if estimator.engine == "mpi":
+        from dpsvi.cluster.world import world
+
+        first = world().rank == 0
+    with folder if first else nullcontext(), _rank_log(args):
+        if first:
+            settings = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
+            folder.write_settings(settings, args.seed, args.threads, launched_size())
+            log.info(
+                "%s: %d documents, %d words, %d tokens", args.corpus, corpus.n_items,
+                corpus.n_features, int(corpus.n_tokens),
+            )  # fmt: skip
+            estimator.callbacks = [_recorder(folder, estimator, corpus)]
+        (estimator.resume if resume else estimator.fit)(corpus)
+        if first:
+            _write(folder, estimator, corpus)
+            if not estimator.interrupted_:
+                folder.drop_checkpoints()
+    if first:
+        result = summary(estimator, corpus)
+        emit(args, {**result, "run_folder": str(folder.path)}, describe(result, estimator, folder))
     return estimator.interrupted_
+
+
+def _rank_log(args):
+    """One log a rank, if asked for."""
+    if not args.log_all_ranks:
+        return nullcontext()
+    from dpsvi.run_folder import log_to
+
+    return log_to(args.out, f"run.rank-{launched_rank()}.log")
 
 
 def _recorder(folder, estimator, corpus):
@@ -118,6 +179,8 @@ def _write(folder, estimator, corpus) -> None:
     weights = np.asarray(estimator.components_, np.float64).sum(axis=1)
     folder.write_topics(estimator.components_, words, weights / weights.sum())
     folder.write_vocabulary(corpus.vocabulary)
+    if estimator.exchanges_:
+        folder.write_exchanges(estimator.exchanges_, estimator.history_)
     estimator.save(folder.path)
     write_report(folder.path)
 

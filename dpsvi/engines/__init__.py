@@ -1,4 +1,4 @@
-"""Engines: where steps run.  An engine is a module here with one callable ``run(task, n_steps)``.
+"""Engines: where steps run.  An engine is a module here with one callable ``fit(job)``.
 
 Engines are found by name, so a new one is one file.
 """
@@ -15,7 +15,7 @@ def names() -> list[str]:
 
 
 def get(name: str):
-    """The ``run`` function of engine `name`; raises ValueError naming the known ones."""
+    """The ``fit`` function of engine `name`; raises ValueError naming the known ones."""
     if name not in names():
         raise ValueError(f"engine must be one of {names()}, got {name!r}")
-    return importlib.import_module(f"{__name__}.{name}").run
+    return importlib.import_module(f"{__name__}.{name}").fit

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dpsvi.engines import threads
-from dpsvi.task import Task
+from dpsvi.fit import Job
 
 
-def run(task: Task, n_steps: int) -> None:
+def fit(job: Job) -> bool:
     """Run the steps in order.  The special case p = 1 of the lock-free engine (paper, 3.1)."""
-    threads.run(task._replace(works=task.works[:1]), n_steps)
+    return threads.fit(job._replace(n_jobs=1))

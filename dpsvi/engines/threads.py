@@ -9,7 +9,13 @@ from __future__ import annotations
 import threading
 
 from dpsvi.engines.loop import RUNNING, STOP
+from dpsvi.fit import Job, run_locally
 from dpsvi.task import Task
+
+
+def fit(job: Job) -> bool:
+    """Carry out `job` on ``job.n_jobs`` threads; whether the observer ended it."""
+    return run_locally(job, run)
 
 
 def run(task: Task, n_steps: int) -> None:

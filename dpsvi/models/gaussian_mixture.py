@@ -107,11 +107,6 @@ def local(shared, scale, hyper, items, batch, work):
     return 1
 
 
-def keep_totals(hyper, state, tally) -> None:
-    """Give the row what the totals know, before the engine counts them anew from the row."""
-    state.shared.rows[0] = state.shared.totals.sum(axis=0)
-
-
 @kernel
 def infer(items, batch, expected, origins, resp, bound):
     """Responsibilities and bounds of the items in `batch`, given what :func:`expect` filled.
@@ -180,7 +175,6 @@ def make_model(prior: Prior, origins, first_rows) -> Model:
         init=partial(_first_rows, first_rows),
         local=local,
         scratch=partial(_scratch, n_components),
-        refine=keep_totals,
     )
 
 
@@ -295,12 +289,14 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
     init_params : {"kmeans", "random"}, default="kmeans"
         First responsibilities, on at most 10,000 points (10 a component if that is more).
     engine : str, default="threads"
-        ``"serial"``, or ``"threads"``: lock-free threads in this process.
+        ``"serial"``, ``"threads"``: lock-free threads in this process, or ``"mpi"``: several
+        processes with such threads, started by ``mpiexec -n 5 python -m mpi4py script.py``.
     n_jobs : int or None, default=None
         Threads p; None is 1, -1 all cores.  With more than one, results vary from run to run
         within the noise of seeds; one thread is reproducible.
     local_steps : int or None, default=None
-        B: threads meet after each p * B steps.  None: only at the end of a pass.
+        B: threads meet after each p * B steps.  None: only at the end of a pass; for ``"mpi"``
+        64 at most, fewer where that is more than a small part of a pass.
     batch_size : int, default=256
         Points in a step, S.
     max_iter : int, default=30
@@ -329,6 +325,12 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         1 shows progress on stderr.
     callbacks : sequence of callables or None, default=None
         Each gets a :class:`dpsvi.base.Event` at each evaluation; a true answer ends the fit.
+    cluster : dpsvi.Cluster or None, default=None
+        Options of ``engine="mpi"``; None: the defaults of :class:`dpsvi.cluster.Cluster`.
+    checkpoint_dir : path or None, default=None
+        Folder whose ``checkpoints/`` `fit` writes to and :meth:`resume` reads from.
+    checkpoint_seconds : float, default=60.0
+        Between two checkpoints.
 
     Attributes
     ----------
@@ -380,7 +382,7 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         max_iter=30, learning_decay=0.6, learning_offset=10.0, learning_rate=None,
         lr_rule="constant", total_samples=None, early_stopping=False, validation_size=None,
         evaluate_every=1.0, tol=1e-3, n_iter_no_change=2, warm_start=False, random_state=None,
-        verbose=0, callbacks=None,
+        verbose=0, callbacks=None, cluster=None, checkpoint_dir=None, checkpoint_seconds=60.0,
     ):  # fmt: skip
         self.n_components = n_components
         self.weight_concentration_prior = weight_concentration_prior
@@ -408,6 +410,9 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
+        self.cluster = cluster
+        self.checkpoint_dir = checkpoint_dir
+        self.checkpoint_seconds = checkpoint_seconds
 
     # --- fitting ------------------------------------------------------------------------------
 
@@ -436,7 +441,7 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         else:
             self._state = self._start(train, len(train), rng)
         items = point_items(train)
-        self._train(self._state, items, self.max_iter, rng, monitor)
+        self._train(self._state, items, self.max_iter, rng, monitor, checkpoints=True)
         self.n_iter_ = max(1, -(-self._state.items // len(train)))
         self._finish(items, len(train))
         monitor.close(self._state)
@@ -534,7 +539,6 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
             raise ValueError(
                 f"n_components was {n_components} when the fit started, got {self.n_components!r}"
             )
-        keep_totals(state.model.hyper, state, None)
         state.renormalise()
         return State.resume(
             state.model, state.shared.rows, self._n_threads, step=state.step, items=state.items

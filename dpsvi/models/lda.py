@@ -71,12 +71,14 @@ class DPSVILDA(TopicModel):
         memory, after 50 passes or more; collapsed step only.  A corpus of 200 batches or more
         begins with 3 stochastic passes.
     engine : str, default="threads"
-        ``"serial"``, or ``"threads"``: lock-free threads in this process.
+        ``"serial"``, ``"threads"``: lock-free threads in this process, or ``"mpi"``: several
+        processes with such threads, started by ``mpiexec -n 5 python -m mpi4py script.py``.
     n_jobs : int or None, default=None
         Threads p; None is 1, -1 all cores.  With more than one, results vary from run to run
         within the noise of seeds; one thread is bit-reproducible.
     local_steps : int or None, default=None
-        B: threads meet after each p * B steps.  None: only at the end of a pass.
+        B: threads meet after each p * B steps.  None: only at the end of a pass; for ``"mpi"``
+        64 at most, fewer where that is more than a small part of a pass.
     batch_size : int or None, default=None
         Documents in a step, S.  None is 64 for the collapsed and 128 for the mean-field step.
     max_iter : int, default=10
@@ -115,6 +117,12 @@ class DPSVILDA(TopicModel):
         1 shows progress on stderr.
     callbacks : sequence of callables or None, default=None
         Each gets a :class:`dpsvi.base.Event` at each evaluation; a true answer ends the fit.
+    cluster : dpsvi.Cluster or None, default=None
+        Options of ``engine="mpi"``; None: the defaults of :class:`dpsvi.cluster.Cluster`.
+    checkpoint_dir : path or None, default=None
+        Folder whose ``checkpoints/`` `fit` writes to and :meth:`resume` reads from.
+    checkpoint_seconds : float, default=60.0
+        Between two checkpoints.
 
     Attributes
     ----------
@@ -168,6 +176,7 @@ class DPSVILDA(TopicModel):
         total_samples=None, max_doc_update_iter=None, mean_change_tol=0.01, early_stopping=False,
         validation_size=None, evaluate_every=1.0, tol=1e-3, n_iter_no_change=2,
         grow_vocabulary=False, warm_start=False, random_state=None, verbose=0, callbacks=None,
+        cluster=None, checkpoint_dir=None, checkpoint_seconds=60.0,
     ):  # fmt: skip
         self.n_components = n_components
         self.doc_topic_prior = doc_topic_prior
@@ -197,6 +206,9 @@ class DPSVILDA(TopicModel):
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
+        self.cluster = cluster
+        self.checkpoint_dir = checkpoint_dir
+        self.checkpoint_seconds = checkpoint_seconds
 
     @unchanged_on_error
     @with_callbacks
@@ -244,7 +256,7 @@ class DPSVILDA(TopicModel):
             large = train.n_items >= MANY_STEPS * self._resolve_batch_size()
             n_passes = min(n_passes, BURN_IN) if large else 0
         first = state.items
-        ended = self._train(state, items, n_passes, rng, monitor)
+        ended = self._train(state, items, n_passes, rng, monitor, checkpoints=True)
         if not ended and self.max_iter > n_passes:
             self._train_kept(items, self.max_iter - n_passes, rng, monitor)
         self.n_iter_ = -(-(self._state.items - first) // train.n_items)
@@ -333,6 +345,8 @@ class DPSVILDA(TopicModel):
             raise ValueError(
                 f"keep_responsibilities needs local_step='collapsed', got {self.local_step!r}"
             )
+        if self.keep_responsibilities and self.checkpoint_dir is not None:
+            raise ValueError("checkpoint_dir: kept responsibilities cannot be resumed")
         if self.max_doc_update_iter is not None:
             check_number("max_doc_update_iter", self.max_doc_update_iter, low=1, integer=True)
         check_number("mean_change_tol", self.mean_change_tol, low=0)

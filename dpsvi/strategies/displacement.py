@@ -1,30 +1,80 @@
-"""The paper's aggregation: add up the displacements of M workers (Alg. 1, line 4; eq. 4)."""
+"""The paper's aggregation: add up the displacements of M workers (Alg. 1, line 4; eq. 4).
+
+``v <- v + gamma sum_b (u_b - w_b)``.  A displacement holds the decay of the parameters that the
+worker had *read*.  When others have changed them meanwhile this takes away too much or too little,
+and with enough staleness the recursion is unstable: around a fixed point it is
+``x_{t+1} = x_t - a x_{t-D'}`` with ``a = gamma sum_b (1 - decay_b)``, stable if and only if
+``a < 2 cos(D' pi / (2 D' + 1))``.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import logging
+import math
 
-import numpy as np
+from dpsvi.base import Parameters, Update
+from dpsvi.checks import check_number
+from dpsvi.errors import UnstableError
 
-from dpsvi.base import Update
+log = logging.getLogger(__name__)
+_MARGIN = 0.95  # of the largest stable rate
+# Words that no worker meets for a while only decay.  Taking away more than is there would make
+# their parameter negative, the invalid values that the paper projects back; half is safe.
+_MOST_TAKEN = 0.5
 
 
-class Displacement(NamedTuple):
-    """``v <- v + rate * sum_b (u_b - w_b)``.
+def stable_below(staleness: int) -> float:
+    """Largest product of rate and decay that is stable at this staleness D'.
+
+    Examples
+    --------
+    >>> [round(stable_below(d), 3) for d in range(5)]
+    [2.0, 1.0, 0.618, 0.445, 0.347]
+    """
+    return 2 * math.cos(staleness * math.pi / (2 * staleness + 1))
+
+
+class Strategy:
+    """See :class:`dpsvi.base.Strategy`.
 
     Parameters
     ----------
     rate : float, > 0
         gamma; 1 adds the displacements, 1/M averages them.
+    strict : bool
+        Raise :class:`~dpsvi.errors.UnstableError` instead of reducing an unstable rate.
     """
 
-    rate: float = 1.0
+    needs_log = True
 
-    def __call__(
-        self, rows: np.ndarray, bases: list[np.ndarray], updates: list[Update]
-    ) -> None:
-        """See :class:`dpsvi.base.Strategy`.  The decay is that of the rows the worker had read."""
-        real = rows.dtype.type
-        for base, update in zip(bases, updates, strict=True):
-            rows -= real(self.rate * (1.0 - update.decay)) * base
-            rows[update.touched] += real(self.rate) * update.change
+    def __init__(self, rate: float = 1.0, strict: bool = False):
+        check_number("global_rate", rate, low=0, open_low=True)
+        self.rate, self.strict, self._warned = rate, strict, False
+
+    def __call__(self, parameters: Parameters, updates: list[Update]) -> None:
+        """Apply the displacements of all updates."""
+        rate = self._stable_rate(parameters, updates)
+        for update in updates:
+            parameters.retract(update, rate)
+            parameters.add(update, rate)
+
+    def _stable_rate(self, parameters, updates):
+        staleness = max(parameters.version - u.reading.version for u in updates)
+        blind = sum(1 - u.decay for u in updates)
+        taken = sum(parameters.share(u) for u in updates)
+        if self.rate <= 1 and len(updates) == 1 and staleness == 0 or blind == 0:
+            return self.rate  # v becomes (a mean with) u, valid whatever the decay
+        limit = min(_MARGIN * stable_below(staleness) / blind, _MOST_TAKEN / taken)
+        if self.rate <= limit:
+            return self.rate
+        said = (
+            f"displacements of {len(updates)} updates of staleness {staleness}: "
+            f"global_rate {self.rate:g} is too large, at most {limit:.3g} keeps the parameters "
+            "stable and valid"
+        )
+        if self.strict:
+            raise UnstableError(f"{said}; use fewer local steps or a smaller rate")
+        if not self._warned:
+            log.warning("%s; it is reduced where this happens", said)
+            self._warned = True
+        return limit

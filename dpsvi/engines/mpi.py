@@ -1,0 +1,305 @@
+"""DPSVI on several processes (Alg. 1-4): rank 0 is the master, the others are workers.
+
+Every rank calls :func:`fit` with the same job and gets the same parameters back.  A process alone
+is master and worker at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+
+import numpy as np
+
+from dpsvi.cluster.channel import ENDED, Channel
+from dpsvi.cluster.master import Master
+from dpsvi.cluster.messages import deliver
+from dpsvi.cluster.options import Cluster
+from dpsvi.cluster.pulse import Pulse
+from dpsvi.cluster.worker import Worker
+from dpsvi.cluster.world import World, placement, world
+from dpsvi.errors import DivergedError, LostRankError
+from dpsvi.fit import Job
+from dpsvi.passes import Passes
+
+log = logging.getLogger(__name__)
+
+_POLLS = 5e-5, 1e-3  # seconds between two looks for messages, when busy and at most
+_LEAVE_SECONDS = 20.0
+
+
+def fit(job: Job) -> bool:
+    """Carry out `job` together with the other ranks; whether the observer of rank 0 ended it.
+
+    Raises
+    ------
+    LostRankError
+        Rank 0 or the last worker is lost, or any rank and ``on_lost="abort"``.
+    DivergedError
+        On all ranks, when a parameter became NaN or infinite on any.
+    """
+    here = world()
+    model = job.state.model
+    options = job.cluster or Cluster()
+    if model.item_memory or model.value_memory:
+        raise ValueError(
+            "engine='mpi' cannot remember local parameters between visits: a document may be at "
+            "another rank next time"
+        )
+    if options.statistics == "bfloat16" and model.real != np.float32:
+        raise ValueError(f"statistics='bfloat16' needs float32 parameters, not {model.real}")
+    passes = job.passes
+    n_workers = len(here.others) + (options.master_works or not here.others)
+    if options.sharding == "shard" and not passes.n_done:
+        passes = Passes(
+            passes.n_items, passes.batch_size, passes.n_passes, passes.seed, n_workers,
+            passes.clock,
+        )  # fmt: skip
+    job = job._replace(cluster=options, passes=passes)
+    placement(job.n_jobs)
+    pulse = Pulse(here.beats, options.silent_seconds) if here.size > 1 else None
+    if pulse is not None:
+        for rank in here.lost:
+            pulse.forget(rank)
+        pulse.start()
+    try:
+        return _work(job, here, pulse) if here.rank else _lead(job, here, pulse, n_workers)
+    finally:
+        if pulse is not None:
+            pulse.stop()
+
+
+# --- rank 0 -----------------------------------------------------------------------------------
+
+
+def _lead(job: Job, here: World, pulse: Pulse | None, n_workers: int) -> bool:
+    master = Master(job, n_workers)
+    channel = Channel(here.data, master.pool, pulse.silent) if here.others else None
+    if channel is not None:
+        channel.gone |= here.lost
+    local = _LocalWorker(job, master) if n_workers > len(here.others) else None
+    reason = "failed"
+    try:
+        _serve(master, channel, local, here, pulse)
+        reason = "done"
+    except KeyboardInterrupt:
+        reason = "interrupted"
+        if job.checkpoint is not None:
+            job.checkpoint(master.snapshot(), True)
+        raise
+    except DivergedError as error:
+        reason = f"diverged: {error}"
+        raise
+    finally:
+        if local is not None:
+            local.stop()
+        if channel is not None:
+            _dismiss(master, channel, here, pulse, reason)
+        elif reason in ("done", "interrupted"):
+            master.parameters.renormalise()
+        _report(master, job.report)
+    return master.ended
+
+
+def _serve(master, channel, local, here, pulse) -> None:
+    """Take messages and answer them until all is done."""
+    pause = _POLLS[0]
+    while not master.finished:
+        arrived = list(channel.poll()) if channel is not None else []
+        if local is not None:
+            arrived += local.poll()
+        for rank, message in arrived:
+            master.take(rank, message)
+        if channel is not None:
+            for rank, reason in channel.lost().items():
+                _lose(master, rank, reason, here, pulse)
+        outbox, master.outbox = master.outbox, []
+        for rank, message, keep in outbox:
+            if rank == 0:
+                local.send(message, keep)
+            else:
+                channel.send(rank, message, keep)
+        pause = _POLLS[0] if arrived else min(_POLLS[1], pause * 1.2)
+        if not arrived:
+            time.sleep(pause)
+
+
+def _lose(master, rank, reason, here, pulse):
+    _forget(rank, reason, here, pulse)
+    if master.job.cluster.on_lost == "abort":
+        raise LostRankError(f"rank {rank} is lost: {reason}")
+    master.drop(rank, reason)
+
+
+def _dismiss(master, channel, here, pulse, reason) -> None:
+    """Tell all workers to stop, and wait until they have: nobody's message may be left over."""
+    waiting = set(here.others)
+    known = reason in ("done", "interrupted")
+    if waiting:
+        message = master.stop_message(reason, parameters=known)
+        for rank in waiting:
+            channel.send(rank, message, keep=True)
+    end = time.monotonic() + _LEAVE_SECONDS + master.job.cluster.silent_seconds
+    while waiting and time.monotonic() < end:
+        for rank, answer in channel.poll():
+            if answer.header["kind"] == "bye":
+                waiting.discard(rank)
+            master.pool.give(answer.buffer)
+        for rank, why in channel.lost().items():
+            _forget(rank, why, here, pulse)
+            waiting.discard(rank)
+            log.warning("rank %d is lost (%s)", rank, why)
+        time.sleep(_POLLS[0])
+    for rank in waiting:
+        log.warning("rank %d did not say good-bye", rank)
+        _forget(rank, "it did not answer", here, pulse)
+
+
+def _forget(rank, reason, here, pulse):
+    pulse.forget(rank)
+    here.lost.add(rank)
+    if reason != ENDED:
+        here.frozen.add(rank)
+
+
+def _report(master, report) -> None:
+    """Log what the exchanges cost, and leave it for whoever asked."""
+    exchanges = master.exchanges
+    if not exchanges:
+        return
+    histogram = master.histogram()
+    n_items = master.job.state.items
+    sent = sum(e.n_bytes for e in exchanges)
+    log.info(
+        "%d exchanges, %.0f bytes a document, master busy %.1f %%, workers waiting %.1f %%; "
+        "staleness D': %s",
+        len(exchanges), sent / max(1, n_items), 100 * master.busy / max(master.seconds, 1e-9),
+        100 * sum(e.waited for e in exchanges)
+        / max(1e-9, sum(e.waited + e.seconds for e in exchanges)),
+        ", ".join(f"{staleness}: {count}" for staleness, count in histogram.items()),
+    )  # fmt: skip
+    if report is not None:
+        report.update(
+            exchanges=exchanges, staleness=histogram, seconds=master.seconds,
+            busy=master.busy, bytes=sent, lost=dict(master.lost),
+        )  # fmt: skip
+
+
+class _LocalWorker:
+    """A worker in a thread of rank 0."""
+
+    def __init__(self, job: Job, master: Master):
+        self.master, self._inbox, self._outbox = master, queue.Queue(), queue.Queue()
+        self._worker, self._job = None, job
+        self._thread = threading.Thread(target=self._run, name="dpsvi-worker", daemon=True)
+        self._thread.start()
+
+    def send(self, message, keep) -> None:
+        """Hand over a message."""
+        self._inbox.put((message, keep))
+
+    def poll(self):
+        """Messages of the worker; raises what the worker raised."""
+        found = []
+        while not self._outbox.empty():
+            item = self._outbox.get()
+            if isinstance(item, BaseException):
+                raise item
+            found.append((0, deliver(item, self._worker.pool, self.master.pool, False)))
+        return found
+
+    def stop(self) -> None:
+        """End the thread after the step it is in."""
+        if self._worker is not None:
+            self._worker.leave()
+        self._inbox.put((None, False))
+        self._thread.join()
+
+    def _run(self):
+        try:
+            self._worker = Worker(self._job)
+            self._outbox.put(self._worker.hello())
+            while True:
+                message, keep = self._inbox.get()
+                if message is None:
+                    return
+                grant = deliver(message, self.master.pool, self._worker.pool, keep)
+                for answer in self._worker.turn(grant):
+                    self._outbox.put(answer)
+        except BaseException as error:  # raised again in the main thread
+            self._outbox.put(error)
+
+
+# --- the other ranks ----------------------------------------------------------------------------
+
+
+def _work(job: Job, here: World, pulse: Pulse) -> bool:
+    worker = Worker(job)
+    channel = Channel(here.data, worker.pool, pulse.silent)
+
+    def check():
+        if 0 in channel.lost():
+            raise LostRankError("rank 0, the master, is lost")
+
+    interrupt = None
+    try:
+        channel.send(0, worker.hello())
+        while (message := channel.receive(check)[1]).header["kind"] != "stop":
+            try:
+                for answer in worker.turn(message):
+                    channel.send(0, answer)
+            except DivergedError as error:
+                channel.send(0, worker.pool.message({"kind": "diverged", "reason": str(error)}))
+    except KeyboardInterrupt as error:
+        interrupt = error
+        message = _leave(worker, channel, check, "ended by a signal")
+    except LostRankError:
+        raise
+    except Exception as error:
+        channel.send(0, worker.pool.message({"kind": "leave", "reason": f"failed: {error}"}))
+        channel.flush(1.0)
+        raise
+    reason = message.header["reason"] if message is not None else "no answer"
+    if message is not None and "rows" in message.arrays:
+        _adopt(job.state, message)
+    channel.send(0, worker.pool.message({"kind": "bye"}))
+    channel.flush(_LEAVE_SECONDS)
+    if interrupt is not None:
+        raise interrupt
+    if reason.startswith("diverged"):
+        raise DivergedError(reason.removeprefix("diverged: "))
+    if reason == "interrupted":
+        raise KeyboardInterrupt
+    if reason != "done":
+        raise LostRankError("rank 0, the master, failed")
+    return message.header["ended"]
+
+
+def _leave(worker, channel, check, reason):
+    """Give all work back and wait for the end; None when it does not come."""
+    channel.send(0, worker.pool.message({"kind": "leave", "reason": reason}))
+    end = time.monotonic() + _LEAVE_SECONDS / 2
+
+    def limited():
+        check()
+        if time.monotonic() > end:
+            raise TimeoutError
+
+    try:
+        while (message := channel.receive(limited)[1]).header["kind"] != "stop":
+            worker.pool.give(message.buffer)
+    except (TimeoutError, LostRankError):
+        return None
+    return message
+
+
+def _adopt(state, message) -> None:
+    """Take over the final parameters of the master."""
+    state.shared.rows[...] = message.arrays["rows"]
+    state.scale, state.step = 1.0, message.header["step"]
+    state.items = message.header["items"]
+    state.model.hyper[:] = message.arrays["hyper"]
+    state.model.prior[...] = message.arrays["prior"]
+    state.recount()

@@ -1,0 +1,59 @@
+"""Workers taking turns in one process: asynchrony with a staleness that is chosen, not met.
+
+The master and the workers are those of ``engine="mpi"``; only the messages are handed over by
+hand.  n workers in turn have staleness D' = n - 1 from the n-th update on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from dpsvi.cluster.master import Master
+from dpsvi.cluster.messages import deliver
+from dpsvi.cluster.worker import Worker
+from dpsvi.fit import Job
+
+
+def take_turns(
+    job: Job, n_workers: int, on_turn: Callable[[Master, int], None] | None = None
+) -> Master:
+    """Carry out `job` with `n_workers` workers that take turns; returns the master.
+
+    Parameters
+    ----------
+    job : Job
+        With ``cluster`` set.
+    n_workers : int
+    on_turn : callable or None
+        Called before each turn with the master and the number of turns so far; it may drop a
+        worker.
+    """
+    master = Master(job, n_workers)
+    workers = {rank: Worker(job) for rank in range(1, n_workers + 1)}
+    inbox = {rank: deque() for rank in workers}
+
+    def to_master(rank, message):
+        master.take(rank, deliver(message, workers[rank].pool, master.pool, False))
+        while master.outbox:
+            to, answer, keep = master.outbox.pop(0)
+            inbox[to].append(deliver(answer, master.pool, workers[to].pool, keep))
+
+    for rank, worker in workers.items():
+        to_master(rank, worker.hello())
+    turns = 0
+    while not master.finished:
+        before = turns
+        for rank in list(workers):
+            if rank in master.lost or not inbox[rank] or master.finished:
+                continue
+            if on_turn is not None:
+                on_turn(master, turns)
+                if rank in master.lost:
+                    continue
+            turns += 1
+            for message in workers[rank].turn(inbox[rank].popleft()):
+                to_master(rank, message)
+        if turns == before and not master.finished:
+            raise RuntimeError("nobody can go on: the master owes an answer")
+    return master

@@ -1,0 +1,45 @@
+"""A program for ``mpiexec``: fits what it is told and writes what each rank got.
+
+``python mpi_fit.py OUT MODEL KEY=VALUE ...``; keys are parameters of the estimator or of Cluster.
+"""
+
+import json
+import sys
+from dataclasses import fields
+
+import numpy as np
+
+from dpsvi import DPSVILDA, Cluster, DPSVIGaussianMixture
+
+
+def problem(model):
+    rng = np.random.default_rng(0)
+    if model == "mixture":
+        X = rng.normal(size=(4, 3))[rng.integers(4, size=3000)] * 5 + rng.normal(size=(3000, 3))
+        return X, DPSVIGaussianMixture(4, batch_size=50, random_state=0)
+    topics = rng.dirichlet(np.full(200, 0.05), 5)
+    X = rng.poisson(50 * rng.dirichlet(np.full(5, 0.2), 1500) @ topics)
+    return X, DPSVILDA(5, batch_size=25, random_state=0, local_step=model)
+
+
+def main(out, model, *settings):
+    X, estimator = problem(model)
+    given = {key: json.loads(value) for key, value in (pair.split("=") for pair in settings)}
+    cluster = {f.name: given.pop(f.name) for f in fields(Cluster) if f.name in given}
+    estimator.set_params(engine="mpi", cluster=Cluster(**cluster), **given)
+    estimator.fit(X[:-200])
+    from mpi4py import MPI
+
+    state = estimator._state
+    facts = {
+        "step": state.step, "items": state.items, "sum": float(state.natural().sum()),
+        "bits": state.natural().tobytes().hex()[:4000], "score": estimator.score(X[-200:]),
+        "staleness": estimator.exchanges_.get("staleness", {}),
+        "size": MPI.COMM_WORLD.Get_size(),
+    }  # fmt: skip
+    with open(f"{out}-{MPI.COMM_WORLD.Get_rank()}.json", "w") as file:
+        json.dump(facts, file)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

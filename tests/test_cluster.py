@@ -1,0 +1,412 @@
+"""Master and workers in one process, taking turns: Alg. 1-4 against serial SVI and eq. (4)."""
+
+import numpy as np
+import pytest
+from reference import FixedPasses, TopicCorpus, documents_of, svi
+
+from dpsvi import engines, strategies
+from dpsvi.base import Model
+from dpsvi.cluster import Cluster
+from dpsvi.cluster.messages import Pool, deliver, parse
+from dpsvi.cluster.worker import Worker
+from dpsvi.errors import DivergedError, DpsviError, LostRankError, UnstableError
+from dpsvi.fit import Job
+from dpsvi.jit import as_items
+from dpsvi.models import gaussian_mixture as gm
+from dpsvi.models.lda_steps.model import LOCAL_STEPS, make_model
+from dpsvi.passes import Cuts, Passes
+from dpsvi.schedules import constant, robbins_monro
+from dpsvi.strategies.displacement import stable_below
+from dpsvi.svi import State
+from experiments.simulated import take_turns
+
+FLOAT = np.dtype(np.float32)
+K, ALPHA, ETA, BATCH = 4, 0.3, 0.05, 10
+STRATEGIES = strategies.names()
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return TopicCorpus(K, n_words=90, n_documents=200, n_tokens=40, alpha=0.1, seed=1).corpus()
+
+
+def lda(corpus, local_step):
+    model = make_model(corpus.n_features, K, ALPHA, ETA, local_step=local_step, n_sweeps=5, tol=0.0)
+    state = State.start(model, np.random.default_rng(0), 1)
+    return state, as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
+
+
+def mixture():
+    rng = np.random.default_rng(2)
+    centres = rng.normal(size=(3, 2)) * 4
+    X = centres[rng.integers(3, size=200)] + rng.normal(size=(200, 2))
+    prior = gm.Prior(1.0, 1.0, X.mean(axis=0), 3.0, np.cov(X.T))
+    resp = rng.dirichlet(np.ones(3), size=200)
+    origins, stats = gm.first_statistics(X, resp, prior.mean)
+    return State.start(gm.make_model(prior, origins, stats), rng, 1), gm.point_items(X)
+
+
+PROBLEMS = [*LOCAL_STEPS, "mixture"]
+
+
+def problem(name, corpus):
+    return mixture() if name == "mixture" else lda(corpus, name)
+
+
+def job(
+    state, items, *, n_passes=2, schedule=None, local_steps=1, batch_size=BATCH, n_shards=1,
+    **options,
+):  # fmt: skip
+    fields = {k: options.pop(k) for k in list(options) if k in Job._fields}
+    passes = Passes(len(items.offsets) - 1, batch_size, n_passes, 5, n_shards)
+    return Job(
+        state, items, passes, schedule or robbins_monro(2.0, 0.7), local_steps=local_steps,
+        cluster=Cluster(**options), **fields,
+    )  # fmt: skip
+
+
+# --- exact equivalences ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("local_steps", [1, 3])
+def test_one_worker_is_serial_svi_bit_for_bit(corpus, name, strategy, local_steps):
+    """n = M = p = 1: with B = 1 serial SVI, with more Hogwild on one thread."""
+    ours, theirs = problem(name, corpus), problem(name, corpus)
+    master = take_turns(job(*ours, local_steps=local_steps, strategy=strategy), 1)
+    engines.get("serial")(job(*theirs, local_steps=local_steps))
+    assert ours[0].step == theirs[0].step == 40 and ours[0].items == 400
+    assert np.array_equal(ours[0].natural(), theirs[0].natural())
+    mine, other = (s.scale * s.shared.totals.sum(axis=0) for s in (ours[0], theirs[0]))
+    np.testing.assert_allclose(mine, other, rtol=1e-12)
+    assert set(master.histogram()) == {0}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_one_worker_stays_serial_where_scales_are_folded_in(corpus, strategy):
+    ours, theirs = lda(corpus, "collapsed"), lda(corpus, "collapsed")
+    settings = dict(schedule=constant(0.5), n_passes=5)
+    take_turns(job(*ours, strategy=strategy, **settings), 1)
+    engines.get("serial")(job(*theirs, **settings))
+    assert np.array_equal(ours[0].natural(), theirs[0].natural())
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_engine_alone_is_serial_svi_bit_for_bit(corpus, name):
+    pytest.importorskip("mpi4py.MPI", exc_type=ImportError)
+    ours, theirs = problem(name, corpus), problem(name, corpus)
+    engines.get("mpi")(job(*ours, local_steps=2))
+    engines.get("serial")(job(*theirs, local_steps=2))
+    assert np.array_equal(ours[0].natural(), theirs[0].natural())
+
+
+def asysg(corpus, local_step, first, n_workers, batches, rates, strategy):
+    """AsySG (p = B = 1) by eq. (4), dense and in float64: worker t mod n made step t."""
+    v, seen = first.astype(np.float64), [first.astype(np.float64)] * n_workers
+    for t, (batch, rate) in enumerate(zip(batches, rates, strict=True)):
+        w = seen[t % n_workers]
+        u = svi(local_step, documents_of(corpus), w, ALPHA, ETA, [batch], [rate], n_sweeps=5)
+        if strategy == "displacement":
+            v = v + (u - w)
+        else:
+            v = ETA + (1 - rate) * (v - ETA) + (u - ETA - (1 - rate) * (w - ETA))
+        seen[t % n_workers] = v
+    return v
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("local_step", LOCAL_STEPS)
+@pytest.mark.parametrize("n_workers", [2, 4])
+def test_one_step_a_turn_is_asysg(corpus, local_step, n_workers, strategy):
+    state, items = lda(corpus, local_step)
+    first = state.natural()[:, :K].T
+    work = job(state, items, schedule=robbins_monro(50.0, 0.7), strategy=strategy)
+    steps = range(work.passes.steps_a_pass)
+    batches = [FixedPasses.batch(work.passes, epoch, step) for epoch in range(2) for step in steps]
+    rates = work.schedule(np.arange(len(batches)))
+    expected = asysg(corpus, local_step, first, n_workers, batches, rates, strategy)
+    master = take_turns(work, n_workers)
+    found = state.natural()[:, :K].T
+    np.testing.assert_allclose(found, expected, rtol=5e-3, atol=5e-3)
+    assert np.abs(found - expected).sum() < 2e-4 * expected.sum()
+    later = [e.staleness for e in master.exchanges[n_workers:-n_workers]]
+    assert set(later) == {n_workers - 1}
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.5])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_m_updates_are_one_global_step(corpus, strategy, rate):
+    """M = n = 2: both start from the same v; sum (gamma 1) and mean (gamma 1/2)."""
+    state, items = lda(corpus, "mean_field")
+    first = state.natural()[:, :K].T.astype(np.float64)
+    work = job(
+        state, items, schedule=constant(0.1), n_passes=1, strategy=strategy, master_batch=2,
+        global_rate=rate, batch_size=100,
+    )  # fmt: skip
+    ends = [
+        svi("mean_field", documents_of(corpus), first, ALPHA, ETA,
+            [FixedPasses.batch(work.passes, 0, i)], [0.1], n_sweeps=5)
+        for i in range(2)
+    ]  # fmt: skip
+    master = take_turns(work, 2)
+    assert master.parameters.version == 1 and len(master.exchanges) == 2
+    if strategy == "displacement":
+        expected = first + rate * sum(end - first for end in ends)
+    else:
+        a, expected = 1 - rate * 0.1, first
+        for end in ends:
+            expected = ETA + a * (expected - ETA) + rate * (end - ETA - 0.9 * (first - ETA))
+    np.testing.assert_allclose(state.natural()[:, :K].T, expected, rtol=2e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_stale_updates_across_a_fold_of_the_scale(corpus, strategy):
+    """The same fit, with the master's scale folded in before every update or hardly ever."""
+    results = []
+    for often in (False, True):
+        state, items = lda(corpus, "mean_field")
+        work = job(state, items, schedule=constant(0.05), strategy=strategy)
+
+        def fold(master, turns, often=often):
+            if often:
+                master.parameters.renormalise()
+
+        take_turns(work, 3, fold)
+        results.append(state.natural())
+    np.testing.assert_allclose(*results, rtol=1e-3, atol=1e-4)
+
+
+# --- no item is lost or doubled -------------------------------------------------------------------
+
+
+def count(shared, scale, hyper, items, batch, work):
+    """One unit for every visit of every item."""
+    n = 0
+    for d in batch:
+        work.touched[n] = items.index[items.offsets[d]]
+        for k in range(work.stats.shape[1]):
+            work.stats[n, k] = 1
+        n += 1
+    return n
+
+
+def toy(n_items, local=count, hyper=0.0):
+    model = Model(
+        name="toy", shape=(n_items, 3), prior=np.zeros(3, FLOAT), hyper=np.array([hyper]),
+        init=lambda rng: np.zeros((n_items, 3), FLOAT), local=local, scratch=lambda longest: 0,
+        additive=True,
+    )  # fmt: skip
+    items = as_items(np.arange(n_items + 1), np.arange(n_items), np.ones(n_items), FLOAT)
+    return State.start(model, None, 1), items
+
+
+@pytest.mark.parametrize("n_shards", [1, 3])
+@pytest.mark.parametrize("prefetch", [False, True])
+@pytest.mark.parametrize("lost", [{}, {7: 2}, {0: 1, 9: 3}])
+@pytest.mark.parametrize("local_steps", [1, 4, None])
+def test_no_item_is_lost_or_doubled(n_shards, prefetch, lost, local_steps):
+    """In every pass, on any number of workers, with workers lost on the way."""
+    state, items = toy(203)
+    work = job(
+        state, items, n_passes=3, n_shards=n_shards, prefetch=prefetch, local_steps=local_steps,
+        batch_size=5,
+    )  # fmt: skip
+
+    def lose(master, turns):
+        if turns in lost:
+            master.drop(lost[turns], "it was told to")
+
+    master = take_turns(work, 3, lose)
+    assert np.all(state.natural() == 3)
+    assert state.items == 3 * 203 and work.passes.finished
+    assert set(master.lost) == set(lost.values())
+
+
+def test_shards_are_disjoint_and_the_order_differs():
+    passes = Passes(100, 10, 2, seed=1, n_shards=3)
+    seen = {}
+    for worker in range(3):
+        while work := passes.grant(worker, 3, owners=range(3)):
+            seen.setdefault((work.epoch, work.shard), []).extend(passes.items(work))
+            passes.done(worker, work)
+            assert work.shard == worker
+    assert passes.finished
+    for shard in range(3):
+        assert sorted(seen[0, shard]) == list(range(shard, 100, 3))
+        assert seen[0, shard] != seen[1, shard]
+
+
+def test_a_position_is_the_rest_of_the_work():
+    """JSON of a ledger with steps in three states: done, given out, given back."""
+    passes = Passes(95, 10, 2, seed=1, n_shards=2)
+    first, second = passes.grant(0, 2), passes.grant(1, 3)
+    passes.done(0, first, 1)
+    again = Passes.resume(95, 10, 2, passes.position())
+    rest = []
+    while work := again.grant(0, 4):
+        rest.append(again.items(work))
+        again.done(0, work)
+    done = passes.items(first._replace(last=first.first + 1))
+    counts = np.bincount(np.concatenate(rest), minlength=95)
+    assert np.all(counts[done] == 1) and np.all(np.delete(counts, done) == 2)
+    assert second.n_steps == 3 and again.finished
+
+
+def test_cuts():
+    cuts = Cuts(7, 0.5)
+    assert [cuts.after(step) for step in (0, 3, 4, 6, 7, 11)] == [4, 4, 7, 7, 11, 14]
+
+
+# --- strategies --------------------------------------------------------------------------------
+
+
+def test_stable_rates():
+    """x_{t+1} = x_t - a x_{t-D} shrinks just below the bound and grows just above it."""
+    for delay in range(5):
+        for factor, stable in ((0.95, True), (1.05, False)):
+            a, x = factor * stable_below(delay), [1.0] * (delay + 1)
+            for _ in range(2000):
+                x.append(x[-1] - a * x[-1 - delay])
+            assert (max(map(abs, x[-20:])) < 1e-3) == stable
+
+
+def test_the_displacement_refuses_or_reduces_an_unstable_rate(corpus, caplog):
+    """Six workers with rate 0.7: a = 0.7 is above the 0.285 that staleness 5 allows."""
+    settings = dict(schedule=constant(0.7), strategy="displacement")
+    with pytest.raises(UnstableError, match=r"staleness \d.*at most 0.\d+ keeps"):
+        take_turns(job(*lda(corpus, "mean_field"), strict=True, **settings), 6)
+    state, items = lda(corpus, "mean_field")
+    take_turns(job(state, items, n_passes=4, **settings), 6)
+    assert "it is reduced" in caplog.text
+    assert np.all(state.natural() > 0), "still a Dirichlet parameter"
+
+
+def test_the_decay_strategy_stays_valid_at_any_staleness(corpus):
+    state, items = lda(corpus, "mean_field")
+    take_turns(job(state, items, schedule=constant(0.9), n_passes=4), 16)
+    assert np.all(state.natural() >= np.float32(ETA))
+    tokens = state.natural().sum(dtype=np.float64) - ETA * np.prod(state.model.shape)
+    assert tokens == pytest.approx(corpus.n_tokens, rel=0.3)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_rates_out_of_range(name):
+    for rate in (0, -1, np.nan):
+        with pytest.raises(ValueError, match="global_rate"):
+            Cluster(strategy=name, global_rate=rate)
+
+
+def test_unknown_options():
+    with pytest.raises(ValueError, match=r"strategy.*decay.*displacement.*'gossip'"):
+        Cluster(strategy="gossip")
+    with pytest.raises(ValueError, match="sharding"):
+        Cluster(sharding="half")
+
+
+# --- messages ----------------------------------------------------------------------------------
+
+
+def test_messages_survive_the_way():
+    sender, receiver = Pool(), Pool()
+    rows = np.arange(12, dtype=np.float32).reshape(3, 4)
+    message = sender.message({"x": 0.1, "y": None}, rows=rows, room=((2, 2), np.int32))
+    message.arrays["room"][...] = 7
+    found = deliver(message, sender, receiver, keep=False)
+    message.buffer[:] = 0
+    assert found.header == {"x": 0.1, "y": None}
+    assert np.array_equal(found.arrays["rows"], rows)
+    assert np.all(found.arrays["room"] == 7)
+    assert parse(found.buffer).n_bytes == found.n_bytes
+    with pytest.raises(ValueError, match="header of"):
+        _ = sender.message({"x": "y" * 5000}).payload
+
+
+def test_buffers_are_used_again():
+    pool = Pool()
+    first = pool.take(1000)
+    pool.give(first)
+    assert pool.take(900) is first
+    assert pool.take(900) is not first
+
+
+def test_an_exchange_costs_by_its_rows(corpus):
+    """V = 20,000 rows, 30 of them used: no message may grow with V."""
+    wide = TopicCorpus(K, 30, 60, 20, 0.1, seed=0).corpus()
+    model = make_model(20_000, K, ALPHA, ETA, local_step="collapsed", n_sweeps=3, tol=0.0)
+    state = State.start(model, np.random.default_rng(0), 1)
+    items = as_items(wide.offsets, wide.index, wide.value, FLOAT)
+    master = take_turns(job(state, items, n_passes=1), 2)
+    most = 30 * (2 * 4 * model.shape[1] + 4) + 3 * 4096
+    assert all(0 < e.n_bytes < most for e in master.exchanges)
+
+
+def test_bfloat16_statistics(corpus):
+    """Half the bytes; rounding errors are not lost but sent later."""
+    results, sizes = [], []
+    for kind in ("float32", "bfloat16"):
+        state, items = lda(corpus, "mean_field")
+        work = job(state, items, n_passes=4, statistics=kind, schedule=robbins_monro(20, 0.6))
+        master = take_turns(work, 2)
+        results.append(state.natural()[:, :K].astype(np.float64))
+        sizes.append(sum(e.n_bytes for e in master.exchanges))
+    exact, rounded = results
+    assert sizes[1] < 0.85 * sizes[0]
+    assert 0 < np.abs(exact - rounded).sum() < 2e-3 * exact.sum()
+
+
+def test_bfloat16_rounds_to_nearest_and_keeps_the_error():
+    from dpsvi.cluster.kernels import merge_bfloat16, pack_bfloat16
+
+    rng = np.random.default_rng(0)
+    end, base = rng.exponential(size=(2, 50, 16)).astype(np.float32)
+    touched, residual = np.arange(50, dtype=np.int32), np.zeros((50, 16), np.float32)
+    change = np.empty((50, 16), np.uint16)
+    total, rows = np.zeros((50, 16)), np.zeros((50, 16), np.float32)
+    for _ in range(64):
+        pack_bfloat16(end, base, touched, residual, 0.5, change)
+        merge_bfloat16(rows, touched, change, 1.0)
+        total += end.astype(np.float64) - base
+    one = np.abs(end - base)
+    assert np.all(np.abs(residual) <= 0.5 * (one * 2**-7 + 1e-6)), "at most one rounding is open"
+    np.testing.assert_allclose(rows + residual / 0.5, total, rtol=1e-4, atol=1e-3)
+
+
+# --- what goes wrong -----------------------------------------------------------------------------
+
+
+def break_at_seven(shared, scale, hyper, items, batch, work):
+    n = 0
+    for d in batch:
+        work.touched[n] = items.index[items.offsets[d]]
+        for k in range(work.stats.shape[1]):
+            work.stats[n, k] = hyper[0] if d == 7 else 1
+        n += 1
+    return n
+
+
+def test_statistics_that_are_no_numbers_never_reach_the_master():
+    state, items = toy(50, break_at_seven, hyper=np.nan)
+    with pytest.raises(DivergedError, match="NaN or infinite"):
+        take_turns(job(state, items, batch_size=2), 2)
+    assert np.all(np.isfinite(state.natural()))
+
+
+def test_a_worker_with_another_problem_is_named(corpus):
+    work = job(*lda(corpus, "collapsed"))
+    from dpsvi.cluster.master import Master
+
+    master = Master(work, 1)
+    other = Worker(work._replace(passes=Passes(150, BATCH, 2, 5)))
+    with pytest.raises(DpsviError, match=r"rank 3 .*items is 150 there, 200 on rank 0"):
+        master.take(3, deliver(other.hello(), other.pool, master.pool, False))
+
+
+def test_the_last_worker_cannot_be_lost(corpus):
+    def lose(master, turns):
+        if turns == 3:
+            master.drop(1, "gone")
+            master.drop(2, "gone")
+
+    with pytest.raises(LostRankError, match="no worker is left"):
+        take_turns(job(*lda(corpus, "collapsed")), 2, lose)

@@ -14,7 +14,7 @@ from dpsvi.cluster.messages import Message, Pool, parse, total_bytes
 from dpsvi.errors import LostRankError
 
 CHUNK = 2**30  # bytes; MPI counts are 32-bit
-_SLEEP = 5e-5, 1e-3  # seconds between two polls, at first and at most
+POLLS = 5e-5, 1e-3  # seconds between two polls, at first and at most
 _TAG, _TAG_MORE = 1, 2
 ENDED = "its process ended"  # what MPI reports; silence may be something else
 
@@ -72,20 +72,30 @@ class Channel:
 
     def receive(self, on_wait: Callable[[], None] = lambda: None) -> tuple[int, Message]:
         """Wait for one message; `on_wait` is called between two polls and may raise."""
-        pause = _SLEEP[0]
+        pause = POLLS[0]
         while True:
             for found in self.poll():
                 return found
             on_wait()
-            time.sleep(pause)
-            pause = min(_SLEEP[1], pause * 1.5)
+            pause = self.rest(pause)
+
+    def rest(self, pause: float) -> float:
+        """Sleep for `pause` seconds before the next poll; returns the next pause, a longer one.
+
+        MPI moves a long message in pieces, one for each look at it: no rest until it is through.
+        """
+        if self._sending or self._receiving:
+            time.sleep(0)
+            return POLLS[0]
+        time.sleep(pause)
+        return min(POLLS[1], pause * 1.3)
 
     def flush(self, seconds: float) -> bool:
         """Wait until everything is sent, at most `seconds`; whether it is."""
         end = time.perf_counter() + seconds
         while self._sending and time.perf_counter() < end:
             self._guarded(self._test_sends)
-            time.sleep(_SLEEP[0])
+            time.sleep(POLLS[0])
         return not self._sending
 
     def abandon(self, rank: int) -> None:

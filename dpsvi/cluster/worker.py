@@ -35,8 +35,11 @@ class Worker:
     def __init__(self, job: Job):
         self.job, self.pool = job, Pool()
         model = job.state.model._replace(hyper=job.state.model.hyper.copy())
+        # Written now, not when rows arrive: numpy asks for large pages only here.
+        rows = np.empty(model.shape, model.real)
+        rows.fill(0)
         shared = Shared(
-            np.zeros(model.shape, model.real), np.zeros((job.n_jobs, model.shape[1])),
+            rows, np.zeros((job.n_jobs, model.shape[1])),
             np.zeros((0, 0), model.real), np.zeros((0, 0), np.uint16),
         )  # fmt: skip
         self.state = State(model, shared)

@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from dpsvi.cluster.channel import ENDED, Channel
+from dpsvi.cluster.channel import ENDED, POLLS, Channel
 from dpsvi.cluster.master import Master
 from dpsvi.cluster.messages import deliver
 from dpsvi.cluster.options import Cluster
@@ -26,7 +26,6 @@ from dpsvi.passes import Passes
 
 log = logging.getLogger(__name__)
 
-_POLLS = 5e-5, 1e-3  # seconds between two looks for messages, when busy and at most
 _LEAVE_SECONDS = 20.0
 
 
@@ -105,7 +104,7 @@ def _lead(job: Job, here: World, pulse: Pulse | None, n_workers: int) -> bool:
 
 def _serve(master, channel, local, here, pulse) -> None:
     """Take messages and answer them until all is done."""
-    pause = _POLLS[0]
+    pause = POLLS[0]
     while not master.finished:
         arrived = list(channel.poll()) if channel is not None else []
         if local is not None:
@@ -121,9 +120,12 @@ def _serve(master, channel, local, here, pulse) -> None:
                 local.send(message, keep)
             else:
                 channel.send(rank, message, keep)
-        pause = _POLLS[0] if arrived else min(_POLLS[1], pause * 1.2)
-        if not arrived:
-            time.sleep(pause)
+        if arrived:
+            pause = POLLS[0]
+        elif channel is not None:
+            pause = channel.rest(pause)
+        else:
+            time.sleep(POLLS[1])
 
 
 def _lose(master, rank, reason, here, pulse):
@@ -151,7 +153,7 @@ def _dismiss(master, channel, here, pulse, reason) -> None:
             _forget(rank, why, here, pulse)
             waiting.discard(rank)
             log.warning("rank %d is lost (%s)", rank, why)
-        time.sleep(_POLLS[0])
+        time.sleep(POLLS[0])
     for rank in waiting:
         log.warning("rank %d did not say good-bye", rank)
         _forget(rank, "it did not answer", here, pulse)

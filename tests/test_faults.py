@@ -1,0 +1,329 @@
+"""Ranks that die, freeze or crawl, signals, full disks: each test really does it."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mpi_tools import EVERY_MPI, launch, needs, until
+
+from dpsvi import DPSVILDA, load_corpus
+from dpsvi.checkpoint import read_newest
+
+pytestmark = [pytest.mark.fault, pytest.mark.mpi]
+ULFM = ["--with-ft", "ulfm"]
+OPENMPI = needs("openmpi")
+
+
+@pytest.fixture(scope="module")
+def held_out(corpus_file):
+    """Perplexity of a fit without faults on documents that no fit sees is not needed: the known
+    corpus is small enough to score whole."""
+    lda = DPSVILDA(5, max_iter=40, batch_size=4, random_state=0).fit(corpus_file)
+    return lda.perplexity(load_corpus(corpus_file))
+
+
+def arguments(corpus_file, out, passes, *more):
+    return [
+        "-m", "dpsvi", "fit", "lda", "--corpus", corpus_file, "--topics", "5", "--batch-size", "4",
+        "--passes", passes, "--out", out, "--overwrite", "--local-steps", "4", "--held-out", "20",
+        "--evaluate-every", "10", *more,
+    ]  # fmt: skip
+
+
+def training(out):
+    """Whether steps are being made: the first evaluation was written."""
+    path = out / "metrics.jsonl"
+    return path.exists() and path.read_text().count("perplexity") > 0
+
+
+def perplexity(out, corpus_file):
+    return DPSVILDA.load(out).perplexity(load_corpus(corpus_file))
+
+
+# --- (a), (b) processes that die ------------------------------------------------------------------
+
+
+@OPENMPI
+def test_a_killed_worker_is_done_without(corpus_file, tmp_path, held_out):
+    """Exit 0, the rank named, perplexity as without the fault."""
+    out = tmp_path / "run"
+    run = launch("openmpi", 4, *arguments(corpus_file, out, 300), options=ULFM)
+    until(lambda: training(out))
+    run.send(2)
+    assert run.wait(100) == 0, run.err
+    assert "rank 2 is lost (its process ended)" in run.err
+    assert perplexity(out, corpus_file) < 1.01 * held_out
+    last = [json.loads(line) for line in (out / "metrics.jsonl").open()][-1]
+    assert last["docs"] == 300 * 380, "every document of every pass"
+
+
+@OPENMPI
+def test_two_workers_killed_one_after_the_other(corpus_file, tmp_path, held_out):
+    out = tmp_path / "run"
+    run = launch("openmpi", 4, *arguments(corpus_file, out, 300), options=ULFM)
+    until(lambda: training(out))
+    run.send(3)
+    time.sleep(1)
+    run.send(1)
+    assert run.wait(100) == 0, run.err
+    assert "rank 3 is lost" in run.err and "rank 1 is lost" in run.err
+    assert perplexity(out, corpus_file) < 1.01 * held_out
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("rank", [0, 2])
+def test_without_ulfm_a_death_ends_the_job_and_it_resumes(kind, rank, corpus_file, tmp_path,
+                                                          held_out):  # fmt: skip
+    """At once, not with 0; then with other numbers of ranks and threads to the end."""
+    out = tmp_path / "run"
+    run = launch(kind, 3, *arguments(corpus_file, out, 400, "--checkpoint-seconds", "0.3"))
+    until(lambda: (out / "checkpoints/latest").exists() and training(out))
+    run.send(rank)
+    killed = time.monotonic()
+    assert run.wait(30) != 0
+    assert time.monotonic() - killed < 5
+    assert run.err.strip(), "the cause is printed"
+    step = read_newest(out).meta["step"]
+    assert 0 < step < 400 * 95
+    again = launch(kind, 2, "-m", "dpsvi", "resume", out, "--threads", "2")
+    assert again.wait(100) == 0, again.err
+    assert perplexity(out, corpus_file) < 1.01 * held_out
+    assert json.loads((out / "model.json").read_text())["step"] == 400 * 95
+    steps = [json.loads(line)["step"] for line in (out / "metrics.jsonl").open()]
+    assert steps == sorted(steps), "no step is reported twice"
+    assert not (out / "checkpoints").exists()
+
+
+@OPENMPI
+def test_the_master_killed_under_ulfm_ends_the_job(corpus_file, tmp_path):
+    out = tmp_path / "run"
+    run = launch("openmpi", 3, *arguments(corpus_file, out, 5000), options=ULFM)
+    until(lambda: training(out))
+    run.send(0)
+    killed = time.monotonic()
+    assert run.wait(30) != 0
+    assert time.monotonic() - killed < 5
+    assert "rank 0, the master, is lost" in run.err
+
+
+# --- (d), (e) processes that freeze or crawl ------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("on_lost", ["drop", "abort"])
+def test_a_frozen_rank(kind, on_lost, corpus_file, tmp_path, held_out):
+    """Named in time; then the fit goes on without it, or ends, as told."""
+    out = tmp_path / "run"
+    run = launch(kind, 4, *arguments(
+        corpus_file, out, 600, "--silent-seconds", "3", "--on-lost", on_lost
+    ))  # fmt: skip
+    until(lambda: training(out))
+    run.send(3, signal.SIGSTOP)
+    code = run.wait(60)
+    assert re.search(r"rank 3 is lost.*not heard of for \d", run.err), run.err
+    if on_lost == "abort":
+        assert code == 5
+    else:
+        assert code == 0
+        assert perplexity(out, corpus_file) < 1.01 * held_out
+
+
+@OPENMPI
+def test_a_slow_rank_does_not_set_the_pace(corpus_file, tmp_path):
+    """One of four workers runs a tenth of the time; documents per second of the others' stay."""
+
+    def speed(name, slow):
+        out = tmp_path / name
+        run = launch("openmpi", 5, *arguments(corpus_file, out, 400))
+        until(lambda: training(out))
+        number, started = run.ranks()[4], time.monotonic()
+        first = last_line(out)
+        while slow and run.process.poll() is None and time.monotonic() - started < 60:
+            try:
+                os.kill(number, signal.SIGSTOP)
+                time.sleep(0.09)
+                os.kill(number, signal.SIGCONT)
+            except ProcessLookupError:
+                break
+            time.sleep(0.01)
+        assert run.wait(60) == 0, run.err
+        last = last_line(out)
+        return (last["docs"] - first["docs"]) / (last["seconds"] - first["seconds"])
+
+    def last_line(out):
+        lines = [json.loads(x) for x in (out / "metrics.jsonl").read_text().splitlines()]
+        return [line for line in lines if line["metric"] == "tokens_per_second"][-1]
+
+    assert speed("slow", True) > 0.7 * speed("even", False)
+
+
+# --- (f) signals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_signals_leave_a_checkpoint(kind, number, corpus_file, tmp_path):
+    """Sent to all ranks, as Slurm does; gone within 30 s, and the fit can be resumed."""
+    out = tmp_path / "run"
+    run = launch(kind, 3, *arguments(corpus_file, out, 5000))
+    until(lambda: training(out))
+    for rank in run.ranks():
+        run.send(rank, number)
+    assert run.wait(30) != 0
+    meta = read_newest(out).meta
+    assert 0 < meta["step"] < 5000 * 95
+    again = launch(kind, 2, "-m", "dpsvi", "resume", out, "--passes",
+                   str(meta["step"] // 95 + 20))  # fmt: skip
+    assert again.wait(100) == 0, again.err
+
+
+# --- (g) disks ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Four megabytes; root only."""
+    path = tmp_path / "small"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(path)]
+    if os.geteuid() or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("cannot mount a small disk")
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def fit_alone(*more):
+    return subprocess.run(
+        [sys.executable, *map(str, more)], capture_output=True, text=True, timeout=120
+    )
+
+
+def test_a_disk_too_small_is_found_before_training(small_disk, corpus_file):
+    (small_disk / "filler").write_bytes(bytes(3_980_000))
+    done = fit_alone(*arguments(corpus_file, small_disk / "run", 5))
+    assert done.returncode == 1
+    assert "are free, two checkpoints need" in done.stderr or "No space left" in done.stderr
+    assert "exchanges" not in done.stderr and not (small_disk / "run/model.json").exists()
+
+
+def test_a_disk_that_fills_up_keeps_the_last_good_checkpoint(small_disk, corpus_file):
+    out = small_disk / "run"
+    command = [sys.executable, *map(str, arguments(
+        corpus_file, out, 4000, "--checkpoint-seconds", "0.2"
+    ))]  # fmt: skip
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        until(lambda: (out / "checkpoints/latest").exists())
+        with pytest.raises(OSError, match="No space left"):
+            (small_disk / "filler").write_bytes(bytes(8_000_000))
+        time.sleep(2)
+        assert process.poll() is None, "training goes on"
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert "no checkpoint at step" in err and "the last good one is step-" in err
+    assert read_newest(out).arrays["rows"].shape[0] == 150
+
+
+def test_an_unwritable_folder_is_found_before_training(corpus_file, tmp_path):
+    (tmp_path / "run").write_text("a file, not a folder")
+    done = fit_alone(*arguments(corpus_file, tmp_path / "run", 5))
+    assert done.returncode != 0 and "run" in done.stderr
+
+
+# --- (h) no numbers -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_nan_ends_the_fit_with_4_and_keeps_the_last_good_checkpoint(kind, corpus_file, tmp_path):
+    out = tmp_path / "run"
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        "import numpy as np\n"
+        "from dpsvi import estimator\n"
+        "from dpsvi.__main__ import main\n"
+        "call = estimator.Monitor.__call__\n"
+        "def poison(self, event):\n"
+        "    if event.epoch > 30:\n"
+        "        event.state.shared.rows[:] = np.nan\n"
+        "    return call(self, event)\n"
+        "estimator.Monitor.__call__ = poison\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    command = arguments(corpus_file, out, 2000, "--checkpoint-seconds", "0.05")[2:]
+    run = launch(kind, 3, program, *command)
+    assert run.wait(60) == 4, run.err
+    assert "NaN or infinite" in run.err
+    checkpoint = read_newest(out)
+    assert np.all(np.isfinite(checkpoint.arrays["rows"]))
+    assert checkpoint.meta["step"] < 45 * 95
+
+
+# --- checkpoints ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["serial", "threads"])
+def test_a_killed_fit_resumes_bit_for_bit(engine, corpus_file, tmp_path):
+    """One rank, one thread: killed -9 twice on the way, the same bits in the end."""
+
+    def fit(out):
+        return [sys.executable, *map(str, arguments(
+            corpus_file, out, 1500, "--checkpoint-seconds", "0.1", "--engine", engine
+        ))]  # fmt: skip
+
+    whole = tmp_path / "whole"
+    assert subprocess.run(fit(whole), timeout=100).returncode == 0
+    out, seen = tmp_path / "killed", None
+    command = fit(out)
+    for _ in range(2):
+        process = subprocess.Popen(command)
+        until(lambda seen=seen: newest(out) not in (None, seen))
+        process.kill()
+        process.wait()
+        seen = newest(out)
+        command = [sys.executable, "-m", "dpsvi", "resume", str(out)]
+    done = subprocess.run(command, timeout=100, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    read = [(path / "model.safetensors").read_bytes() for path in (whole, out)]
+    assert read[0] == read[1]
+
+
+def newest(out):
+    path = Path(out) / "checkpoints/latest"
+    return path.read_text() if path.exists() else None
+
+
+def test_the_newest_three_are_kept_and_resume_refuses_other_parameters(corpus_file, tmp_path):
+    from dpsvi.errors import ModelFormatError
+
+    corpus = load_corpus(corpus_file)
+    settings = dict(n_components=5, batch_size=4, max_iter=5, random_state=0)
+    paths = {"checkpoint_dir": tmp_path, "checkpoint_seconds": 0.0}
+    whole = DPSVILDA(**settings, **paths).fit(corpus)
+    names = sorted(p.name for p in (tmp_path / "checkpoints").glob("step-*"))
+    assert len(names) == 3 and newest(tmp_path).strip() == names[-1]
+    with pytest.raises(ModelFormatError, match="learning_decay was 0.7, now 0.6"):
+        DPSVILDA(**settings, learning_decay=0.6, **paths).resume(corpus)
+    with pytest.raises(ModelFormatError, match="shape"):
+        DPSVILDA(**settings, **paths).resume(corpus.select(slice(0, 100)))
+    (tmp_path / "checkpoints/latest").write_text(names[0] + "\n")
+    again = DPSVILDA(**settings, **paths).resume(corpus)
+    assert np.array_equal(again.components_, whole.components_)
+    assert [e["step"] for e in again.history_] == [e["step"] for e in whole.history_]
+    file = tmp_path / "checkpoints" / newest(tmp_path).strip() / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-10])
+    with pytest.raises(ModelFormatError, match="SHA-256"):
+        DPSVILDA(**settings, **paths).resume(corpus)
+    shutil.rmtree(tmp_path / "checkpoints")
+    with pytest.raises(FileNotFoundError, match="no checkpoint"):
+        DPSVILDA(**settings, **paths).resume(corpus)

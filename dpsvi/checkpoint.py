@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi import io
-from dpsvi.errors import ModelFormatError
+from dpsvi.errors import DivergedError, ModelFormatError
 from dpsvi.fit import Snapshot
 from dpsvi.passes import Passes
 from dpsvi.svi import State
@@ -87,8 +87,16 @@ class CheckpointFolder:
         self.spent += self._last - started
 
     def write(self, snapshot: Snapshot) -> Path:
-        """Write ``step-N`` and then `latest`; drop all but the newest three."""
+        """Write ``step-N`` and then `latest`; drop all but the newest three.
+
+        Raises
+        ------
+        DivergedError
+            A parameter is NaN or infinite: no good checkpoint may make room for this one.
+        """
         state = snapshot.state
+        if not np.isfinite(state.shared.rows.sum(dtype=np.float64)):
+            raise DivergedError(f"{state.model.name}: NaN or infinite at step {state.step}")
         name = f"step-{state.step:08d}"
         temporary = self.path / f".{name}.{os.getpid()}"
         try:
@@ -103,6 +111,7 @@ class CheckpointFolder:
                 meta={
                     "params": {}, "model": state.model.name, "scale": state.scale,
                     "step": state.step, "items": state.items,
+                    "n_items": snapshot.passes.n_items, "batch_size": snapshot.passes.batch_size,
                     "passes": snapshot.passes.position(), "seconds": snapshot.seconds,
                     "fit": self.describe(),
                 },
@@ -159,6 +168,11 @@ def restore(checkpoint: Checkpoint, state: State, n_passes: int, batch_size: int
             raise ModelFormatError(
                 f"{checkpoint.path}: is of a {meta['model']!r} model, not {model.name!r}"
             )
+        for name, mine in (("n_items", n_items), ("batch_size", batch_size)):
+            if meta[name] != mine:
+                raise ModelFormatError(
+                    f"{checkpoint.path}: {name} was {meta[name]}, in this fit it is {mine}"
+                )
         for name, mine in (
             ("rows", shared.rows), ("hyper", model.hyper), ("prior", model.prior),
             ("item_memory", shared.item_memory),

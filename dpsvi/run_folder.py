@@ -16,6 +16,8 @@ from dpsvi import __version__
 from dpsvi.environment import hardware, versions
 from dpsvi.io import write_json, write_text
 
+log = logging.getLogger(__name__)
+
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "safetensors")
 
 
@@ -59,7 +61,7 @@ class RunFolder:
     """
 
     def __init__(self, path, overwrite: bool = False, resume: bool = False):
-        self.path, self.resume = Path(path), resume
+        self.path, self.resume, self._full = Path(path), resume, False
         self.path.mkdir(parents=True, exist_ok=True)
         if (self.path / "model.json").exists() and not overwrite and not resume:
             raise FileExistsError(f"{self.path}: holds a model already; --overwrite replaces it")
@@ -109,13 +111,21 @@ class RunFolder:
         )  # fmt: skip
 
     def metric(self, step, docs, seconds, metric, value, split) -> None:
-        """Append one line to metrics.jsonl; readers see it at once."""
+        """Append one line to metrics.jsonl; readers see it at once.
+
+        A disk that is full is reported once; the fit is worth more than its log.
+        """
         line = {
             "step": int(step), "docs": int(docs), "seconds": round(float(seconds), 6),
             "metric": metric, "value": float(value), "split": split, "rank": 0,
         }  # fmt: skip
-        self._metrics.write(json.dumps(line) + "\n")
-        self._metrics.flush()
+        try:
+            self._metrics.write(json.dumps(line) + "\n")
+            self._metrics.flush()
+        except OSError as error:
+            if not self._full:
+                log.error("%s: cannot be written: %s", self.path / "metrics.jsonl", error)
+            self._full = True
 
     def write_topics(self, components, words, weights) -> None:
         """Write topics.csv and topic_map.json.

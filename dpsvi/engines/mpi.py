@@ -91,6 +91,9 @@ def _lead(job: Job, here: World, pulse: Pulse | None, n_workers: int) -> bool:
     except DivergedError as error:
         reason = f"diverged: {error}"
         raise
+    except Exception as error:
+        reason = f"failed: {error}"
+        raise
     finally:
         if local is not None:
             local.stop()
@@ -131,6 +134,7 @@ def _serve(master, channel, local, here, pulse) -> None:
 def _lose(master, rank, reason, here, pulse):
     _forget(rank, reason, here, pulse)
     if master.job.cluster.on_lost == "abort":
+        log.error("rank %d is lost (%s)", rank, reason)
         raise LostRankError(f"rank {rank} is lost: {reason}")
     master.drop(rank, reason)
 
@@ -275,7 +279,7 @@ def _work(job: Job, here: World, pulse: Pulse) -> bool:
     if reason == "interrupted":
         raise KeyboardInterrupt
     if reason != "done":
-        raise LostRankError("rank 0, the master, failed")
+        raise LostRankError(f"rank 0, the master, {reason}")
     return message.header["ended"]
 
 

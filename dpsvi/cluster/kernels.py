@@ -26,6 +26,15 @@ def scatter(rows, touched, values):
             row[k] = value[k]
 
 
+@kernel
+def changes(rows, touched, base, change):
+    """``change = rows[touched] - base``."""
+    for i in range(touched.shape[0]):
+        row, w, out = rows[touched[i]], base[i], change[i]
+        for k in range(row.shape[0]):
+            out[k] = row[k] - w[k]
+
+
 @numba.njit(**EXACT_FLAGS)
 def merge(rows, touched, end, base, factor):
     """``rows[touched] += factor * (end - base)``.
@@ -66,12 +75,13 @@ def merge_bfloat16(rows, touched, change, factor):
 
 
 @kernel
-def pack_bfloat16(end, base, touched, residual, scale, change):
-    """``change = bfloat16(end - base + residual / scale)``; the rounding error is kept for later.
+def pack_bfloat16(rows, base, touched, residual, scale, change):
+    """``change = bfloat16(rows[touched] - base + residual / scale)``; rounding errors are kept.
 
     Parameters
     ----------
-    end, base : float32, (n, n_columns)
+    rows : float32, (n_rows, n_columns)
+    base : float32, (n, n_columns)
     touched : int32, (n,)
     residual : float32, (n_rows, n_columns)
         What earlier roundings left out, in units of the parameters; updated.
@@ -82,7 +92,7 @@ def pack_bfloat16(end, base, touched, residual, scale, change):
     """
     s, per = np.float32(scale), np.float32(1.0 / scale)
     for i in range(touched.shape[0]):
-        u, w, left, out = end[i], base[i], residual[touched[i]], change[i]
+        u, w, left, out = rows[touched[i]], base[i], residual[touched[i]], change[i]
         for k in range(u.shape[0]):
             x = u[k] - w[k] + per * left[k]
             bits = bits_from_float(x)

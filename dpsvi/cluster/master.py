@@ -24,7 +24,7 @@ from dpsvi.passes import Cuts, Work
 log = logging.getLogger(__name__)
 
 # B where nothing is said: exchanges cost little from here on (experiments/results/cluster).
-LOCAL_STEPS = 64
+LOCAL_STEPS = 128
 _PASS_IN_FLIGHT = 0.1  # and no more of a pass than this with all workers together
 
 
@@ -32,7 +32,8 @@ class _Grant(NamedTuple):
     worker: int
     work: Work
     reading: Reading | None  # None until its rows were asked for and sent
-    buffer: np.ndarray | None
+    buffer: np.ndarray | None  # where they are, if they are needed again
+    n_bytes: int  # of the message that took them
 
 
 class _Ask(NamedTuple):
@@ -219,9 +220,7 @@ class Master:
         short = False
         for grant, update, report, message, seconds in collected:
             staleness = parameters.version - 1 - update.reading.version
-            n_bytes = message.n_bytes + len(grant.reading.touched) * (
-                4 + update.reading.base.itemsize * update.reading.base.shape[1]
-            )
+            n_bytes = message.n_bytes + grant.n_bytes
             self.exchanges.append(
                 Exchange(grant.worker, n_bytes, report["waited"], staleness, seconds)
             )
@@ -229,7 +228,8 @@ class Master:
             state.items += report["n_items"]
             self._applied += report["n_done"]
             short |= report["n_done"] < grant.work.n_steps
-            self.pool.give(grant.buffer)
+            if grant.buffer is not None:
+                self.pool.give(grant.buffer)
             self.pool.give(message.buffer)
         parameters.forget(g.reading for g in self._grants.values() if g.reading is not None)
         parameters.fold_if_small(at_once=short)
@@ -283,8 +283,9 @@ class Master:
                 self._serve()
 
     def _answer(self, ask) -> bool:
-        room = self._room()
-        reading = None
+        room, reading = self._room(), None
+        # A single worker's rows become the master's as they are; else only changes are needed.
+        exact = self.n_workers == 1 and self.job.cluster.master_batch == 1
         if ask.want is not None:
             grant = self._grants[ask.want]
             if self._in_flight() and self._in_flight() + grant.work.n_steps > room:
@@ -295,27 +296,33 @@ class Master:
         header = {"kind": "grant", "reading": ask.want, "work": None, "work_id": None}
         if work is not None:
             self._ids += 1
-            self._grants[self._ids] = _Grant(ask.worker, work, None, None)
+            self._grants[self._ids] = _Grant(ask.worker, work, None, None, 0)
             header["work"], header["work_id"] = list(work), self._ids
         if ask.want is None:
             message = self.pool.message(header)
         else:
             model = self.job.state.model
-            header["scale"] = self.parameters.scale
+            header["scale"], header["exact"] = self.parameters.scale, exact
             message = self.pool.message(
                 header, totals=self.parameters.totals, hyper=model.hyper,
                 base=((len(ask.touched), model.shape[1]), model.real),
             )  # fmt: skip
             reading = self.parameters.read(ask.touched, message.arrays["base"])
-            self._grants[ask.want] = grant._replace(reading=reading, buffer=message.buffer)
-        self.outbox.append((ask.worker, message, reading is not None))
+            if not exact:
+                reading = reading._replace(base=None)
+            buffer = message.buffer if exact else None
+            self._grants[ask.want] = grant._replace(
+                reading=reading, buffer=buffer, n_bytes=message.n_bytes
+            )
+        self.outbox.append((ask.worker, message, exact and reading is not None))
         return True
 
     def _room(self) -> float:
         """Steps that may be in flight, not seeing each other."""
         if self.job.most_blind is None:
             return np.inf
-        return blind_steps(self.job.schedule, self.passes.clock, self.job.most_blind)
+        blind = self.job.most_blind * self.strategy.bears
+        return blind_steps(self.job.schedule, self.passes.clock, blind)
 
     def _in_flight(self) -> int:
         return sum(g.work.n_steps for g in self._grants.values() if g.reading is not None)

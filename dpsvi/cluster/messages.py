@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-_HEADER = 4096  # bytes kept for the header; longer ones are refused
+_HEADER = 1536  # bytes kept for the header; longer ones are refused
 _ALIGN = 64
 
 

@@ -103,10 +103,12 @@ class MasterParameters:
         factor = weight * update.scale / self.scale
         if self._log is not None:
             before = rows[reading.touched]
-        if update.change is None:
+        if update.end is not None:
             kernels.merge(rows, reading.touched, update.end, reading.base, factor)
-        else:
+        elif update.change.dtype == np.uint16:
             kernels.merge_bfloat16(rows, reading.touched, update.change, factor)
+        else:
+            kernels.add_scaled(rows, reading.touched, update.change, factor)
         old = self.totals.copy()
         if factor == 1:
             self.totals[:] = update.totals + (old - reading.totals)

@@ -125,25 +125,27 @@ class Worker:
             "decay": state.scale / scale, "scale": state.scale,
             "seconds": time.perf_counter() - started,
         }  # fmt: skip
-        rows, shape = state.shared.rows, base.shape
+        rows = state.shared.rows
         arrays = {
             "totals": state.shared.totals.sum(axis=0), "tally": take_tally(self.works),
             "fill": lambda views: self._fill(views, rows, touched, base),
         }  # fmt: skip
-        if self._residual is None:
-            arrays["end"] = (shape, rows.dtype)
+        if self._residual is not None:
+            arrays["change"] = (base.shape, np.uint16)
         else:
-            arrays["change"] = (shape, np.uint16)
+            form = "end" if grant.header["exact"] else "change"
+            arrays[form] = (base.shape, rows.dtype)
         return report, arrays
 
     def _fill(self, views, rows, touched, base):
-        """Write the rows into the message, in the form that the options ask for."""
+        """Write the rows into the message, in the form that is wanted."""
         if "end" in views:
             np.take(rows, touched, axis=0, out=views["end"], mode="clip")
+        elif self._residual is None:
+            kernels.changes(rows, touched, base, views["change"])
         else:
-            end = rows[touched]
             kernels.pack_bfloat16(
-                end, base, touched, self._residual, self.state.scale, views["change"]
+                rows, base, touched, self._residual, self.state.scale, views["change"]
             )
 
 

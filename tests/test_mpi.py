@@ -182,3 +182,12 @@ def test_documents_remembered_between_visits_are_refused():
     X = np.ones((30, 10), int)
     with pytest.raises(ValueError, match="cannot remember local parameters"):
         DPSVILDA(3, engine="mpi", warm_documents=True).fit(X)
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_too_many_threads_are_warned_of(kind, corpus_file, tmp_path):
+    run = launch(kind, 2, "-m", "dpsvi", "fit", "lda", "--corpus", corpus_file, "--topics", "3",
+                 "--passes", "1", "--threads", "500", "--out", tmp_path / "run")  # fmt: skip
+    assert run.wait(100) == 0, run.err
+    assert "1 working ranks x 500 threads on" in run.err
+    assert "bound to" in run.err and "--bind-to none" in run.err

@@ -369,8 +369,8 @@ def table(results, source, args) -> str:
             f"{r[key]:,.0f}" if key in r else "" for key in ("documents_per_second", "perplexity")
         )
         lines.append(
-            f"| {r['scenario']} | {r['verdict']} | {r.get('exit_code')} | {named} | {end} | {speed} "
-            f"| {perplexity} |"
+            f"| {r['scenario']} | {r['verdict']} | {r.get('exit_code')} | {named} | {end} "
+            f"| {speed} | {perplexity} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from experiments.provenance import provenance
 
+_TRIED = ("prefetch", "master_works")
 _MORE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -111,7 +112,9 @@ def main(argv=None) -> None:
         for local_step in ("collapsed", "mean_field"):
             for n_ranks in (0, 2, args.workers + 1):
                 rows.append(launch(args, n_ranks, local_step, 0, seed, {}))
-            rows.append(launch(args, 2, local_step, 0, seed, {"prefetch": True}))
+                if n_ranks:
+                    rows.append(launch(args, n_ranks, local_step, 0, seed, {"prefetch": True}))
+            rows.append(launch(args, args.workers, local_step, 0, seed, {"master_works": True}))
     for b in (1, 4, 16, 64):
         rows.append(launch(args, args.workers + 1, "collapsed", b, 0, {}))
         rows.append(launch(args, args.workers + 1, "collapsed", b, 0, {"statistics": "bfloat16"}))
@@ -133,21 +136,26 @@ def table(rows, source, args) -> str:
         "| local step | ratio | documents per second | perplexity, ratio |", "|---|---|---|---|",
     ]  # fmt: skip
 
-    def of(local_step, ranks, prefetch=None):
+    def of(local_step, ranks, option=None):
         return [
             r for r in rows
-            if (r["local_step"], r["ranks"], r["B"], r.get("prefetch"))
-            == (local_step, ranks, 0, prefetch)
+            if (r["local_step"], r["ranks"], r["B"]) == (local_step, ranks, 0)
+            and {name for name in _TRIED if r.get(name)} == ({option} - {None})
         ]  # fmt: skip
 
     n = args.workers + 1
     for step in ("collapsed", "mean_field"):
         threads, one, many = of(step, 0), of(step, 2), of(step, n)
-        ahead = of(step, 2, True)
         for label, above, below in (
             (f"{args.workers} workers / 1 worker", many, one),
-            ("1 worker over MPI / threads engine, p = 1", one, threads),
-            ("1 worker with prefetch / threads engine, p = 1", ahead, threads),
+            (f"{args.workers} workers with prefetch / 1 worker", of(step, n, "prefetch"), one),
+            (
+                f"{args.workers} ranks, the master works / 1 worker",
+                of(step, args.workers, "master_works"),
+                one,
+            ),
+            ("1 worker / threads engine, p = 1", one, threads),
+            ("1 worker with prefetch / threads engine, p = 1", of(step, 2, "prefetch"), threads),
             (f"{args.workers} workers / threads engine, p = 1", many, threads),
         ):
             speed, quality = (
@@ -165,7 +173,7 @@ def table(rows, source, args) -> str:
         "| perplexity |", "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for row in rows:
-        if row["ranks"] == n and (row["B"] or row["seed"] == 0):
+        if row["ranks"] == n and (row["B"] or row["seed"] == 0 and "prefetch" not in row):
             lines.append(
                 f"| {row['local_step']} | {row['B'] or 'auto'} "
                 f"| {row.get('statistics', 'float32')} | {row['bytes_a_document']:,.0f} "

@@ -15,6 +15,8 @@ from dpsvi.cluster.world import launched_rank, launched_size
 from dpsvi.errors import (
     CorpusFormatError,
     DivergedError,
+    DpsviError,
+    DroppedError,
     LostRankError,
     ModelFormatError,
     Terminated,
@@ -86,18 +88,28 @@ def main(argv=None) -> int:
     _handle_signals()
     if alone:
         return _run(args)
+    together = False
     try:
-        code = _run(args)
-    except BaseException:
-        traceback.print_exc()
-        code = FAILURE
-    _end_rank(code)
+        code = args.run(args) or 0
+        together = True  # an interrupted fit too: all ranks have left it
+    except BaseException as error:
+        code = _explain(args, error)
+        together = isinstance(error, DivergedError | DroppedError)
+    _end_rank(code, together)
     return code
 
 
 def _run(args) -> int:
     try:
         return args.run(args) or 0
+    except BaseException as error:
+        return _explain(args, error)
+
+
+def _explain(args, error: BaseException) -> int:
+    """Say what happened, and return the exit code; raise what nobody expected."""
+    try:
+        raise error
     except Terminated as signalled:
         return _fail(args, "ended by a signal", signalled.code)
     except BrokenPipeError:
@@ -111,19 +123,26 @@ def _run(args) -> int:
         return _fail(args, str(error), LOST)
     except FileExistsError as error:
         return _fail(args, str(error), USAGE)
-    except (OSError, ValueError, TypeError, ImportError) as error:
+    except (OSError, ValueError, TypeError, ImportError, DpsviError) as error:
         return _fail(args, str(error), FAILURE)
+    except BaseException:
+        if launched_size() == 1:
+            raise
+        traceback.print_exc()
+        return FAILURE
 
 
-def _end_rank(code: int) -> None:
-    """End the job when this rank fails alone; all ranks leave together otherwise."""
+def _end_rank(code: int, together: bool) -> None:
+    """End the job when this rank fails alone, not `together` with all others."""
     if "mpi4py.MPI" not in sys.modules:
         return
-    from dpsvi.cluster.world import abort, world
+    from dpsvi.cluster.world import abort, launched_with_ulfm, world
 
-    together = code in (0, DIVERGED) or code >= 128
     sys.stdout.flush()
     sys.stderr.flush()
+    if world().frozen and together and code == 0 and launched_with_ulfm():
+        print("dpsvi: finished, but without ranks that were silent", file=sys.stderr, flush=True)
+        code = LOST
     if not together or world().frozen:
         abort(code)
 

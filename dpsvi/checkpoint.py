@@ -116,8 +116,11 @@ class CheckpointFolder:
                     "fit": self.describe(),
                 },
             )  # fmt: skip
-            shutil.rmtree(self.path / name, ignore_errors=True)
+            aside = self.path / f".{name}.old"
+            if (self.path / name).exists():  # the same step again: never be without it
+                os.replace(self.path / name, aside)
             os.replace(temporary, self.path / name)
+            shutil.rmtree(aside, ignore_errors=True)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
@@ -130,9 +133,12 @@ class CheckpointFolder:
 def newest_name(path: Path) -> str | None:
     """Name of the newest checkpoint under `path`, or None."""
     try:
-        return (path / "latest").read_text(encoding="utf-8").strip()
+        name = (path / "latest").read_text(encoding="utf-8").strip()
     except FileNotFoundError:
         return None
+    if (path / name).exists():
+        return name
+    return max((found.name for found in path.glob("step-*")), default=None)
 
 
 def read_newest(folder) -> Checkpoint:
@@ -190,5 +196,11 @@ def restore(checkpoint: Checkpoint, state: State, n_passes: int, batch_size: int
         else:  # another number of threads
             shared.totals[0] = totals.sum(axis=0)
         state.scale, state.step, state.items = meta["scale"], meta["step"], meta["items"]
-        passes = Passes.resume(n_items, batch_size, n_passes, meta["passes"])
+        position = meta["passes"]
+        begun = [epoch + (first > 0) for epoch, first in position["next"]]
+        if max(begun) > n_passes:
+            raise ModelFormatError(
+                f"{checkpoint.path}: pass {max(begun)} had begun, max_iter is {n_passes} now"
+            )
+        passes = Passes.resume(n_items, batch_size, n_passes, position)
         return Snapshot(state, passes, arrays["tally"], meta["seconds"])

@@ -44,5 +44,9 @@ class LostRankError(DpsviError, RuntimeError):
     """A rank that the fit cannot go on without has died or gone silent."""
 
 
+class DroppedError(LostRankError):
+    """The others have gone on without this rank."""
+
+
 class LauncherError(DpsviError, RuntimeError):
     """The processes were started by another MPI than the one that is installed."""

@@ -17,7 +17,7 @@ from dpsvi import engines, io, schedules
 from dpsvi.checkpoint import Checkpoint, CheckpointFolder, read_newest, restore
 from dpsvi.checks import check_choice, check_number, resolve_jobs
 from dpsvi.cluster.options import Cluster
-from dpsvi.cluster.world import agree, world
+from dpsvi.cluster.world import agree, launched_rank, world
 from dpsvi.errors import ModelFormatError
 from dpsvi.fit import Job, Snapshot
 from dpsvi.passes import Passes
@@ -72,6 +72,13 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             check_number("total_samples", self.total_samples, low=0, open_low=True)
         if not isinstance(self.cluster, Cluster | None):
             raise TypeError(f"cluster must be a dpsvi.Cluster or None, got {self.cluster!r}")
+        if self.engine == "mpi" and any(
+            getattr(self, name, False) for name in ("keep_responsibilities", "warm_documents")
+        ):
+            raise ValueError(
+                "engine='mpi' cannot remember local parameters between visits "
+                "(keep_responsibilities, warm_documents): a document may be elsewhere next time"
+            )
         check_number("checkpoint_seconds", self.checkpoint_seconds, low=0)
         check_number("tol", self.tol, low=0)
         check_number("evaluate_every", self.evaluate_every, low=0, open_low=True)
@@ -182,7 +189,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             min(1.0, self.evaluate_every), monitor, tally=start.tally, seconds=start.seconds,
             cluster=self.cluster, report=self.exchanges_,
         )  # fmt: skip
-        first_rank = self.engine != "mpi" or world().rank == 0
+        first_rank = world().rank == 0 if self.engine == "mpi" else launched_rank() == 0
         if checkpoints and self.checkpoint_dir is not None and first_rank:
             shared = state.shared
             n_bytes = shared.rows.nbytes + shared.item_memory.nbytes

@@ -66,7 +66,7 @@ class Passes:
     @property
     def finished(self) -> bool:
         """Whether every step of every pass is done."""
-        return self.n_done == self.n_passes * self.steps_a_pass
+        return self.n_done >= self.n_passes * self.steps_a_pass
 
     def grant(self, worker: int, most: int, owners=()) -> Work | None:
         """Up to `most` consecutive steps for `worker`; None when there is nothing for it now.
@@ -148,7 +148,7 @@ class Passes:
                 self._again[shard].appendleft((epoch, last, end))
         else:
             epoch, first = self._next[shard]
-            if epoch == self.n_passes or not self._steps[shard]:
+            if epoch >= self.n_passes or not self._steps[shard]:
                 return None
             last = min(self._steps[shard], first + most)
             end_of_pass = last == self._steps[shard]

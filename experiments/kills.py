@@ -44,7 +44,7 @@ def run(args, out: Path, kill: tuple[int, float] | None) -> dict:
         while "ranks on" not in _read(out / "run.log") and process.poll() is None:
             time.sleep(0.02)
         time.sleep(seconds)
-        for number in _numbers_of(rank):
+        for number in _numbers_of(rank, str(out)):
             os.kill(number, signal.SIGKILL)
     stdout, stderr = process.communicate(timeout=300)
     facts = {"exit": process.returncode, "named": f"rank {kill and kill[0]} is lost" in stderr}
@@ -61,8 +61,8 @@ def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def _numbers_of(rank: int) -> list[int]:
-    """Process numbers of one rank of the job."""
+def _numbers_of(rank: int, out: str) -> list[int]:
+    """Process numbers of one rank of the job that writes to `out`."""
     found = []
     for folder in Path("/proc").iterdir():
         try:
@@ -70,7 +70,7 @@ def _numbers_of(rank: int) -> list[int]:
             command = (folder / "cmdline").read_bytes()
         except OSError:
             continue
-        if f"OMPI_COMM_WORLD_RANK={rank}\0".encode() in environment and b"dpsvi" in command:
+        if f"OMPI_COMM_WORLD_RANK={rank}\0".encode() in environment and out.encode() in command:
             found.append(int(folder.name))
     return found
 

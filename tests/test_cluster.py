@@ -355,6 +355,17 @@ def test_bfloat16_statistics(corpus):
     assert 0 < np.abs(exact - rounded).sum() < 2e-3 * exact.sum()
 
 
+def test_bfloat16_rests_decay_like_the_rows(corpus):
+    """Errors of the first, large steps must not be added undiminished many steps later."""
+    found = []
+    for kind in ("float32", "bfloat16"):
+        state, items = lda(corpus, "collapsed")
+        take_turns(job(state, items, batch_size=1, n_passes=6, statistics=kind), 2)
+        found.append(state.natural()[:, :K].astype(np.float64))
+    exact, rounded = found
+    assert 0 < np.abs(exact - rounded).sum() < 2e-2 * exact.sum()
+
+
 def test_bfloat16_rounds_to_nearest_and_keeps_the_error():
     from dpsvi.cluster.kernels import merge_bfloat16, pack_bfloat16
 
@@ -364,12 +375,12 @@ def test_bfloat16_rounds_to_nearest_and_keeps_the_error():
     change = np.empty((50, 16), np.uint16)
     total, rows = np.zeros((50, 16)), np.zeros((50, 16), np.float32)
     for _ in range(64):
-        pack_bfloat16(end, base, touched, residual, 0.5, change)
+        pack_bfloat16(end, base, touched, residual, change)
         merge_bfloat16(rows, touched, change, 1.0)
         total += end.astype(np.float64) - base
     one = np.abs(end - base)
-    assert np.all(np.abs(residual) <= 0.5 * (one * 2**-7 + 1e-6)), "at most one rounding is open"
-    np.testing.assert_allclose(rows + residual / 0.5, total, rtol=1e-4, atol=1e-3)
+    assert np.all(np.abs(residual) <= one * 2**-7 + 1e-6), "at most one rounding is open"
+    np.testing.assert_allclose(rows + residual, total, rtol=1e-4, atol=1e-3)
 
 
 # --- what goes wrong -----------------------------------------------------------------------------
@@ -410,3 +421,24 @@ def test_the_last_worker_cannot_be_lost(corpus):
 
     with pytest.raises(LostRankError, match="no worker is left"):
         take_turns(job(*lda(corpus, "collapsed")), 2, lose)
+
+
+def test_signals_wait_for_the_end_of_a_merge():
+    import signal
+
+    from dpsvi.cluster.signals import Deferred
+
+    seen = []
+    before = signal.signal(signal.SIGUSR1, lambda *_: seen.append("handled"))
+    try:
+        with Deferred() as signals:
+            signal.raise_signal(signal.SIGUSR1)
+            assert not seen
+            signals.deliver()
+            assert seen == ["handled"]
+            signal.raise_signal(signal.SIGUSR1)
+            signal.raise_signal(signal.SIGUSR1)
+            assert len(seen) == 2, "the second is not kept"
+        assert len(seen) >= 3, "nothing is forgotten"
+    finally:
+        signal.signal(signal.SIGUSR1, before)

@@ -137,6 +137,34 @@ def test_a_frozen_rank(kind, on_lost, corpus_file, tmp_path, held_out):
 
 
 @OPENMPI
+def test_a_frozen_rank_under_ulfm(corpus_file, tmp_path, held_out):
+    """Open MPI does not end after Abort(0) there: the fit is finished, the exit code is 5."""
+    out = tmp_path / "run"
+    run = launch("openmpi", 4, *arguments(
+        corpus_file, out, 600, "--silent-seconds", "3"
+    ), options=ULFM)  # fmt: skip
+    until(lambda: training(out))
+    run.send(3, signal.SIGSTOP)
+    assert run.wait(60) == 5
+    assert "finished, but without ranks that were silent" in run.err
+    assert perplexity(out, corpus_file) < 1.01 * held_out
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_a_rank_that_wakes_up_too_late_does_no_harm(kind, corpus_file, tmp_path, held_out):
+    """Dropped while it slept, it must not end the job of the others when it wakes up."""
+    out = tmp_path / "run"
+    run = launch(kind, 4, *arguments(corpus_file, out, 1200, "--silent-seconds", "2"))
+    until(lambda: training(out))
+    number = run.ranks()[3]
+    os.kill(number, signal.SIGSTOP)
+    until(lambda: "rank 3 is lost" in (out / "run.log").read_text())
+    os.kill(number, signal.SIGCONT)
+    assert run.wait(90) == 0, run.err
+    assert perplexity(out, corpus_file) < 1.01 * held_out
+
+
+@OPENMPI
 def test_a_slow_rank_does_not_set_the_pace(corpus_file, tmp_path):
     """One of four workers runs a tenth of the time; documents per second of the others' stay."""
 
@@ -233,6 +261,16 @@ def test_a_disk_that_fills_up_keeps_the_last_good_checkpoint(small_disk, corpus_
         process.kill()
     assert "no checkpoint at step" in err and "the last good one is step-" in err
     assert read_newest(out).arrays["rows"].shape[0] == 150
+
+
+def test_a_run_cannot_be_resumed_with_fewer_passes_than_it_began(corpus_file, tmp_path):
+    from dpsvi.errors import ModelFormatError
+
+    paths = {"checkpoint_dir": tmp_path, "checkpoint_seconds": 0.0}
+    settings = dict(n_components=5, batch_size=4, random_state=0)
+    DPSVILDA(max_iter=5, **settings, **paths).fit(corpus_file)
+    with pytest.raises(ModelFormatError, match="pass 5 had begun, max_iter is 2 now"):
+        DPSVILDA(max_iter=2, **settings, **paths).resume(corpus_file)
 
 
 def test_an_unwritable_folder_is_found_before_training(corpus_file, tmp_path):

@@ -175,6 +175,14 @@ def test_without_mpi_the_extra_is_named(monkeypatch):
         world.world.__wrapped__()
 
 
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_a_run_folder_in_use_ends_all_ranks(kind, corpus_file, tmp_path):
+    (tmp_path / "model.json").write_text("{}")
+    run = launch(kind, 3, "-m", "dpsvi", "fit", "lda", "--corpus", corpus_file, "--out", tmp_path)
+    assert run.wait(60) == 2
+    assert "holds a model already" in run.err
+
+
 def test_documents_remembered_between_visits_are_refused():
     from dpsvi import DPSVILDA
 

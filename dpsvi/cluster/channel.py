@@ -17,6 +17,8 @@ CHUNK = 2**30  # bytes; MPI counts are 32-bit
 POLLS = 5e-5, 1e-3  # seconds between two polls, at first and at most
 _TAG, _TAG_MORE = 1, 2
 ENDED = "its process ended"  # what MPI reports; silence may be something else
+DROPPED = "dropped"  # told to a rank that is not waited for any more
+_ABANDONED: list = []
 
 
 class Channel:
@@ -101,25 +103,28 @@ class Channel:
     def abandon(self, rank: int) -> None:
         """Forget all traffic with `rank`."""
         self.gone.add(rank)
-        # The requests and their buffers stay referenced by MPI; they are never looked at again.
+        # MPI may still write to these buffers, should the rank wake up: they are never freed.
+        _ABANDONED.extend(s for s in self._sending if s[0] == rank)
+        _ABANDONED.append(self._receiving.pop(rank, None))
         self._sending = [s for s in self._sending if s[0] != rank]
-        self._receiving.pop(rank, None)
         self._arrived = deque(found for found in self._arrived if found[0] != rank)
 
     def _lose(self, rank, reason):
         if rank not in self.gone:
+            if reason != ENDED:
+                # It may only have slept: then this tells it not to come back.
+                self.send(rank, self.pool.message({"kind": "stop", "reason": DROPPED}))
             self.abandon(rank)
             self._news[rank] = reason
 
     def _test_sends(self):
-        still = []
-        for rank, requests, message, keep in self._sending:
+        for sending in list(self._sending):
+            _, requests, message, keep = sending
             if all(request.Test() for request in requests):
+                # At once: the test of the next one may raise.
+                self._sending = [other for other in self._sending if other is not sending]
                 if not keep:
                     self.pool.give(message.buffer)
-            else:
-                still.append((rank, requests, message, keep))
-        self._sending = still
 
     def _probe(self):
         from mpi4py import MPI

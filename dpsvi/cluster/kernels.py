@@ -75,8 +75,8 @@ def merge_bfloat16(rows, touched, change, factor):
 
 
 @kernel
-def pack_bfloat16(rows, base, touched, residual, scale, change):
-    """``change = bfloat16(rows[touched] - base + residual / scale)``; rounding errors are kept.
+def pack_bfloat16(rows, base, touched, residual, change):
+    """``change = bfloat16(rows[touched] - base + residual)``; rounding errors are kept.
 
     Parameters
     ----------
@@ -84,20 +84,17 @@ def pack_bfloat16(rows, base, touched, residual, scale, change):
     base : float32, (n, n_columns)
     touched : int32, (n,)
     residual : float32, (n_rows, n_columns)
-        What earlier roundings left out, in units of the parameters; updated.
-    scale : float
-        Of the rows.
+        What earlier roundings left out, in the units of the rows, which decay; updated.
     change : uint16, (n, n_columns)
         Result.
     """
-    s, per = np.float32(scale), np.float32(1.0 / scale)
     for i in range(touched.shape[0]):
         u, w, left, out = rows[touched[i]], base[i], residual[touched[i]], change[i]
         for k in range(u.shape[0]):
-            x = u[k] - w[k] + per * left[k]
+            x = u[k] - w[k] + left[k]
             bits = bits_from_float(x)
             # To nearest; a carry out of the mantissa is the right next exponent.
             odd = (bits >> np.int32(16)) & np.int32(1)
             rounded = (bits + np.int32(0x7FFF) + odd) >> np.int32(16)
             out[k] = np.uint16(rounded & np.int32(0xFFFF))
-            left[k] = s * (x - float_from_bits(rounded << np.int32(16)))
+            left[k] = x - float_from_bits(rounded << np.int32(16))

@@ -113,9 +113,7 @@ class Master:
             self.pool.give(message.buffer)
         elif kind == "diverged":
             raise DivergedError(message.header["reason"])
-        elif kind == "leave":
-            self.drop(worker, message.header["reason"])
-        else:
+        elif kind == "ask":
             self._take_ask(worker, message)
         if not self.finished:
             self._serve()
@@ -142,17 +140,19 @@ class Master:
             "rank %d is lost (%s); its %d unfinished steps go to others, %d workers are left",
             worker, reason, n_steps, self.n_workers,
         )  # fmt: skip
-        if self.n_workers == 0:
+        if self.passes.finished:
+            self._apply_collected()
+        if self.n_workers == 0 and not self.finished:
             raise LostRankError("no worker is left")
         if not self.finished:
             self._serve()
 
-    def stop_message(self, reason: str, parameters: bool) -> Message:
+    def stop_message(self, reason: str, lost: set[int], parameters: bool) -> Message:
         """What ends a worker; with the final parameters it holds the model everybody keeps."""
         state = self.job.state
         header = {
             "kind": "stop", "reason": reason, "step": state.step, "items": state.items,
-            "ended": self.ended,
+            "ended": self.ended, "lost": sorted(lost),
         }  # fmt: skip
         if not parameters:
             return self.pool.message(header)
@@ -303,6 +303,7 @@ class Master:
         else:
             model = self.job.state.model
             header["scale"], header["exact"] = self.parameters.scale, exact
+            header["unit"] = self.parameters.unit
             message = self.pool.message(
                 header, totals=self.parameters.totals, hyper=model.hyper,
                 base=((len(ask.touched), model.shape[1]), model.real),

@@ -55,6 +55,11 @@ class MasterParameters:
         return self.state.scale
 
     @property
+    def unit(self) -> float:
+        """Logarithm of what the rows have been multiplied with so far."""
+        return math.fsum(math.log(fold) for fold in self._folds)
+
+    @property
     def totals(self) -> np.ndarray:
         """Column sums of the rows, float64, (n_columns,)."""
         return self.state.shared.totals[0]

@@ -15,6 +15,7 @@ import numpy as np
 
 log = logging.getLogger(__name__)
 
+SILENT = "not heard of"
 _BEAT_SECONDS = 1.0
 _POLL_SECONDS = 0.2
 
@@ -49,7 +50,7 @@ class Pulse(threading.Thread):
         if now - self._looked > self.limit / 4:
             return {}
         return {
-            rank: f"not heard of for {now - heard:.0f} s"
+            rank: f"{SILENT} for {now - heard:.0f} s"
             for rank, heard in dict(self.heard).items()
             if now - heard > self.limit
         }

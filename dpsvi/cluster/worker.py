@@ -49,7 +49,7 @@ class Worker:
         self._mark = np.zeros(model.shape[0], np.uint8)
         self._next: tuple[int, Work, np.ndarray] | None = None
         self._asked = 0.0
-        self._residual = None
+        self._residual, self._unit = None, 0.0
         if job.cluster.statistics == "bfloat16":
             self._residual = np.zeros(model.shape, model.real)
 
@@ -114,6 +114,10 @@ class Worker:
         state.shared.totals[0] = grant.arrays["totals"]
         state.model.hyper[:] = grant.arrays["hyper"]
         scale = state.scale = grant.header["scale"]
+        if self._residual is not None and grant.header["unit"] != self._unit:
+            # The master has folded its scale into the rows since: so has this rest of them.
+            self._residual *= np.float32(np.exp(grant.header["unit"] - self._unit))
+            self._unit = grant.header["unit"]
         n_threads = min(job.n_jobs, work.n_steps)
         started = time.perf_counter()
         n_done, _ = run_segment(
@@ -144,9 +148,7 @@ class Worker:
         elif self._residual is None:
             kernels.changes(rows, touched, base, views["change"])
         else:
-            kernels.pack_bfloat16(
-                rows, base, touched, self._residual, self.state.scale, views["change"]
-            )
+            kernels.pack_bfloat16(rows, base, touched, self._residual, views["change"])
 
 
 def describe(job: Job) -> dict:

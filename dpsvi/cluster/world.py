@@ -12,9 +12,10 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from dpsvi.errors import LauncherError
+from dpsvi.errors import LauncherError, LostRankError
 
 log = logging.getLogger(__name__)
+_TAG_AGREE = 7
 
 # What each launcher calls the number of processes it started.
 _LAUNCHERS = {
@@ -80,6 +81,8 @@ def world() -> World:
         The launcher belongs to another MPI: every process believes to be alone.
     """
     _check_wheel()
+    # Else MPI_Finalize waits for a host whose only rank was killed (Open MPI 5.0.11).
+    os.environ.setdefault("OMPI_MCA_async_mpi_finalize", "1")
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py without libmpi
@@ -113,6 +116,11 @@ def abort(code: int) -> None:
     MPI.COMM_WORLD.Abort(code)
 
 
+def launched_with_ulfm() -> bool:
+    """Whether Open MPI was told ``--with-ft ulfm``: then it does not end after ``Abort(0)``."""
+    return os.environ.get("OMPI_MCA_mpi_ft_enable") == "1"
+
+
 @contextmanager
 def in_turn():
     """Rank 0 runs the block first; the others wait, and find what it left in a cache."""
@@ -125,10 +133,25 @@ def in_turn():
 
 
 def _barrier(comm):
-    """Wait for all without burning a core."""
-    request = comm.Ibarrier()
-    while not request.Test():
-        time.sleep(0.01)
+    """Wait for all."""
+    _wait(comm.Ibarrier())
+
+
+def _wait(request) -> None:
+    """Wait without burning a core, and hear signals.
+
+    Raises
+    ------
+    LostRankError
+        A rank died before the fit began: nothing is lost yet, start again.
+    """
+    from mpi4py import MPI
+
+    try:
+        while not request.Test():
+            time.sleep(0.001)
+    except MPI.Exception as error:
+        raise LostRankError(f"a rank died before the fit began: {error}") from error
 
 
 def _check_wheel() -> None:
@@ -166,8 +189,11 @@ def agree(value: int) -> int:
 
     here = world()
     buffer = np.array([value], np.int64)
-    if here.size > 1 and not here.lost:
-        here.data.Bcast(buffer, 0)
+    if here.rank == 0:
+        for rank in here.others:
+            _wait(here.data.Isend(buffer, rank, _TAG_AGREE))
+    else:
+        _wait(here.data.Irecv(buffer, 0, _TAG_AGREE))
     return int(buffer[0])
 
 
@@ -176,10 +202,13 @@ def placement(n_threads: int) -> None:
     import numba
 
     here = world()
+    together = here.size > 1 and not here.lost
+    if together:
+        _barrier(here.data)  # not in the blocking call below, where no signal is heard
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     mine = (platform.node(), cores, os.cpu_count())
     # Small control data, once: the only pickled message.
-    places = [mine] if here.size == 1 or here.lost else here.data.gather(mine, 0)
+    places = here.data.gather(mine, 0) if together else [mine]
     if here.rank != 0:
         return
     hosts = sorted({host for host, *_ in places})

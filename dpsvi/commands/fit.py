@@ -114,14 +114,14 @@ def run(args, resume: bool = False) -> int:
     from dpsvi.run_folder import RunFolder
 
     first = launched_rank() == 0
+    if launched_size() > 1 and args.engine in (None, "mpi"):
+        from dpsvi.cluster.world import world
+
+        world()  # from here on a rank that fails can end the others
     folder = RunFolder(args.out, args.overwrite, resume) if first else None
     corpus = read_corpus(args)
     estimator = make_estimator(args, corpus.n_items)
     estimator.check_params()
-    if estimator.engine == "mpi":
-        from dpsvi.cluster.world import world
-
-        first = world().rank == 0
     with folder if first else nullcontext(), _rank_log(args):
         if first:
             settings = {k: v for k, v in vars(args).items() if k not in ("run", "command")}

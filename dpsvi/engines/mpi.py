@@ -13,20 +13,22 @@ import time
 
 import numpy as np
 
-from dpsvi.cluster.channel import ENDED, POLLS, Channel
+from dpsvi.cluster.channel import DROPPED, POLLS, Channel
 from dpsvi.cluster.master import Master
 from dpsvi.cluster.messages import deliver
 from dpsvi.cluster.options import Cluster
-from dpsvi.cluster.pulse import Pulse
+from dpsvi.cluster.pulse import SILENT, Pulse
+from dpsvi.cluster.signals import Deferred
 from dpsvi.cluster.worker import Worker
 from dpsvi.cluster.world import World, placement, world
-from dpsvi.errors import DivergedError, LostRankError
+from dpsvi.errors import DivergedError, DroppedError, LostRankError
 from dpsvi.fit import Job
 from dpsvi.passes import Passes
 
 log = logging.getLogger(__name__)
 
 _LEAVE_SECONDS = 20.0
+_LONGEST = 200  # characters of a reason
 
 
 def fit(job: Job) -> bool:
@@ -81,7 +83,8 @@ def _lead(job: Job, here: World, pulse: Pulse | None, n_workers: int) -> bool:
     local = _LocalWorker(job, master) if n_workers > len(here.others) else None
     reason = "failed"
     try:
-        _serve(master, channel, local, here, pulse)
+        with Deferred() as signals:
+            _serve(master, channel, local, here, pulse, signals)
         reason = "done"
     except KeyboardInterrupt:
         reason = "interrupted"
@@ -105,15 +108,22 @@ def _lead(job: Job, here: World, pulse: Pulse | None, n_workers: int) -> bool:
     return master.ended
 
 
-def _serve(master, channel, local, here, pulse) -> None:
+def _serve(master, channel, local, here, pulse, signals) -> None:
     """Take messages and answer them until all is done."""
     pause = POLLS[0]
     while not master.finished:
+        signals.deliver()
         arrived = list(channel.poll()) if channel is not None else []
         if local is not None:
             arrived += local.poll()
         for rank, message in arrived:
-            master.take(rank, message)
+            if message.header["kind"] == "leave":
+                left = master.pool.message({"kind": "stop", "reason": DROPPED})
+                channel.send(rank, left)
+                _lose(master, rank, message.header["reason"], here, pulse)
+            else:
+                master.take(rank, message)
+            signals.deliver()
         if channel is not None:
             for rank, reason in channel.lost().items():
                 _lose(master, rank, reason, here, pulse)
@@ -144,7 +154,7 @@ def _dismiss(master, channel, here, pulse, reason) -> None:
     waiting = set(here.others)
     known = reason in ("done", "interrupted")
     if waiting:
-        message = master.stop_message(reason, parameters=known)
+        message = master.stop_message(reason[:_LONGEST], here.lost, parameters=known)
         for rank in waiting:
             channel.send(rank, message, keep=True)
     end = time.monotonic() + _LEAVE_SECONDS + master.job.cluster.silent_seconds
@@ -160,13 +170,13 @@ def _dismiss(master, channel, here, pulse, reason) -> None:
         time.sleep(POLLS[0])
     for rank in waiting:
         log.warning("rank %d did not say good-bye", rank)
-        _forget(rank, "it did not answer", here, pulse)
+        _forget(rank, SILENT, here, pulse)
 
 
 def _forget(rank, reason, here, pulse):
     pulse.forget(rank)
     here.lost.add(rank)
-    if reason != ENDED:
+    if reason.startswith(SILENT):
         here.frozen.add(rank)
 
 
@@ -257,17 +267,20 @@ def _work(job: Job, here: World, pulse: Pulse) -> bool:
                 for answer in worker.turn(message):
                     channel.send(0, answer)
             except DivergedError as error:
-                channel.send(0, worker.pool.message({"kind": "diverged", "reason": str(error)}))
+                channel.send(0, _note(worker, "diverged", str(error)))
     except KeyboardInterrupt as error:
         interrupt = error
         message = _leave(worker, channel, check, "ended by a signal")
     except LostRankError:
         raise
     except Exception as error:
-        channel.send(0, worker.pool.message({"kind": "leave", "reason": f"failed: {error}"}))
+        channel.send(0, _note(worker, "leave", f"failed: {error}"))
         channel.flush(1.0)
         raise
     reason = message.header["reason"] if message is not None else "no answer"
+    if reason == DROPPED and interrupt is None:
+        raise DroppedError("the others have gone on without this rank: it was silent for too long")
+    here.lost |= set(message.header.get("lost", ()) if message is not None else ())
     if message is not None and "rows" in message.arrays:
         _adopt(job.state, message)
     channel.send(0, worker.pool.message({"kind": "bye"}))
@@ -279,13 +292,18 @@ def _work(job: Job, here: World, pulse: Pulse) -> bool:
     if reason == "interrupted":
         raise KeyboardInterrupt
     if reason != "done":
+        time.sleep(2.0)  # rank 0 knows more, and is to end the job
         raise LostRankError(f"rank 0, the master, {reason}")
     return message.header["ended"]
 
 
+def _note(worker, kind, reason):
+    return worker.pool.message({"kind": kind, "reason": reason[:_LONGEST]})
+
+
 def _leave(worker, channel, check, reason):
     """Give all work back and wait for the end; None when it does not come."""
-    channel.send(0, worker.pool.message({"kind": "leave", "reason": reason}))
+    channel.send(0, _note(worker, "leave", reason))
     end = time.monotonic() + _LEAVE_SECONDS / 2
 
     def limited():

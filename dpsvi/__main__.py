@@ -95,6 +95,8 @@ def main(argv=None) -> int:
     except BaseException as error:
         code = _explain(args, error)
         together = isinstance(error, DivergedError | DroppedError)
+        if isinstance(error, DroppedError):
+            code = 0  # how the job ended is rank 0's to say
     _end_rank(code, together)
     return code
 

@@ -56,6 +56,14 @@ class Channel:
         self._guarded(start)
         self._sending.append((rank, requests, message, keep))
 
+    def tell(self, rank: int, message: Message) -> None:
+        """Send a short message to a rank that is not waited for."""
+
+        def start():
+            _ABANDONED.append((message, self.comm.Isend(message.payload, rank, _TAG)))
+
+        self._guarded(start)
+
     def poll(self) -> Iterator[tuple[int, Message]]:
         """What has arrived by now, by rank of the sender."""
         self._guarded(self._test_sends)
@@ -113,7 +121,7 @@ class Channel:
         if rank not in self.gone:
             if reason != ENDED:
                 # It may only have slept: then this tells it not to come back.
-                self.send(rank, self.pool.message({"kind": "stop", "reason": DROPPED}))
+                self.tell(rank, self.pool.message({"kind": "stop", "reason": DROPPED}))
             self.abandon(rank)
             self._news[rank] = reason
 

@@ -6,6 +6,8 @@ for these rows only.  It knows nothing of MPI; see :mod:`dpsvi.cluster.channel`.
 
 from __future__ import annotations
 
+import os
+import platform
 import time
 from collections.abc import Iterator
 
@@ -55,7 +57,9 @@ class Worker:
 
     def hello(self) -> Message:
         """The first message: ready, and fitting the same problem as the master."""
-        return self.pool.message({"kind": "hello", "problem": describe(self.job)})
+        place = [platform.node(), os.getpid()]
+        problem = describe(self.job)
+        return self.pool.message({"kind": "hello", "problem": problem, "place": place})
 
     def turn(self, grant: Message) -> Iterator[Message]:
         """Do what `grant` allows; yields the messages to send, each when it is due."""

@@ -7,9 +7,13 @@ is master and worker at once.
 from __future__ import annotations
 
 import logging
+import os
+import platform
 import queue
+import signal
 import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 
@@ -20,7 +24,7 @@ from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.pulse import SILENT, Pulse
 from dpsvi.cluster.signals import Deferred
 from dpsvi.cluster.worker import Worker
-from dpsvi.cluster.world import World, placement, world
+from dpsvi.cluster.world import World, launched_with_ulfm, placement, world
 from dpsvi.errors import DivergedError, DroppedError, LostRankError
 from dpsvi.fit import Job
 from dpsvi.passes import Passes
@@ -143,6 +147,12 @@ def _serve(master, channel, local, here, pulse, signals) -> None:
 
 def _lose(master, rank, reason, here, pulse):
     _forget(rank, reason, here, pulse)
+    host, number = master.places.get(rank, (None, None))
+    if rank in here.frozen and host == platform.node() and launched_with_ulfm():
+        # A dead rank is no trouble to this MPI; a stopped one keeps mpiexec from ending.
+        with suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
+        here.frozen.discard(rank)
     if master.job.cluster.on_lost == "abort":
         log.error("rank %d is lost (%s)", rank, reason)
         raise LostRankError(f"rank {rank} is lost: {reason}")
@@ -151,6 +161,8 @@ def _lose(master, rank, reason, here, pulse):
 
 def _dismiss(master, channel, here, pulse, reason) -> None:
     """Tell all workers to stop, and wait until they have: nobody's message may be left over."""
+    for rank in here.frozen:
+        channel.tell(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
     waiting = set(here.others)
     known = reason in ("done", "interrupted")
     if waiting:
@@ -279,6 +291,10 @@ def _work(job: Job, here: World, pulse: Pulse) -> bool:
         raise
     reason = message.header["reason"] if message is not None else "no answer"
     if reason == DROPPED and interrupt is None:
+        log.warning("the others go on without this rank: it was silent for too long")
+        # Not before they have ended: a rank that leaves with an error ends the whole job.
+        while channel.receive()[1].header["kind"] != "stop":
+            pass
         raise DroppedError("the others have gone on without this rank: it was silent for too long")
     here.lost |= set(message.header.get("lost", ()) if message is not None else ())
     if message is not None and "rows" in message.arrays:

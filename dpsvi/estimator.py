@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from functools import wraps
+from functools import partial, wraps
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -193,10 +193,10 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         if checkpoints and self.checkpoint_dir is not None and first_rank:
             shared = state.shared
             n_bytes = shared.rows.nbytes + shared.item_memory.nbytes
-            describe = lambda: self._describe_fit(monitor)  # noqa: E731
             folder = CheckpointFolder(
-                self.checkpoint_dir, self.checkpoint_seconds, n_bytes, describe
-            )
+                self.checkpoint_dir, self.checkpoint_seconds, n_bytes,
+                partial(self._describe_fit, monitor),
+            )  # fmt: skip
             job = job._replace(checkpoint=folder)
         run = engines.get(self.engine)
         try:

@@ -48,8 +48,8 @@ class Job(NamedTuple):
         parameters by up to p * rate from where each one stands.  While that is more than
         `most_blind`, in the first steps of a decreasing schedule, fewer threads work.  None: all
         work from the start.
-    observe_every : float or None
-        Passes between two calls of `observer`; None: after every pass.
+    observe_every : float
+        Passes between two calls of `observer`, at most 1.
     observer : callable or None
         Gets an :class:`~dpsvi.base.Event`; a true answer ends the fit.
     on_task : callable or None
@@ -75,7 +75,7 @@ class Job(NamedTuple):
     local_steps: int | None = None
     total_items: float | None = None
     most_blind: float | None = None
-    observe_every: float | None = None
+    observe_every: float = 1.0
     observer: Callable[[Event], bool] | None = None
     on_task: Callable[[Task], None] | None = None
     checkpoint: Callable[[Any, bool], None] | None = None
@@ -142,7 +142,7 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
     task = make_task(model, state.shared, job.items, passes.batch_size, works)
     if job.on_task is not None:
         job.on_task(task)
-    looks = Cuts(passes.steps_a_pass, 1.0 if job.observe_every is None else job.observe_every)
+    looks = Cuts(passes.steps_a_pass, job.observe_every)
     refines = refine_cuts(model, passes.steps_a_pass)
     total, seconds = job.total_items or passes.n_items, job.seconds
 
@@ -170,10 +170,10 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
         passes.done(0, work, n_done)
         if n_done < work.n_steps or state.scale < SMALL_SCALE:
             state.renormalise()
-        if refines is not None and passes.n_done == refines.after(passes.n_done - 1):
+        if refines is not None and refines.crossed(passes.n_done - n_done, passes.n_done):
             model.refine(model.hyper, state, take_tally(works))
         seconds += time.perf_counter() - started
-        if passes.n_done == looks.after(passes.n_done - 1) and job.observer is not None:
+        if job.observer is not None and looks.crossed(passes.n_done - n_done, passes.n_done):
             epoch = passes.n_done / passes.steps_a_pass
             if job.observer(Event(state.step, state.items, epoch, seconds, rate, state)):
                 return True

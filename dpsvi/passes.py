@@ -64,9 +64,14 @@ class Passes:
         return sum(self._steps)
 
     @property
+    def n_left(self) -> int:
+        """Steps of all passes that are not done."""
+        return max(0, self.n_passes * self.steps_a_pass - self.n_done)
+
+    @property
     def finished(self) -> bool:
         """Whether every step of every pass is done."""
-        return self.n_done >= self.n_passes * self.steps_a_pass
+        return self.n_left == 0
 
     def grant(self, worker: int, most: int, owners=()) -> Work | None:
         """Up to `most` consecutive steps for `worker`; None when there is nothing for it now.
@@ -173,3 +178,7 @@ class Cuts:
         """The first cut above `step`."""
         epoch, within = divmod(step, self.steps_a_pass)
         return epoch * self.steps_a_pass + next(c for c in self._within if c > within)
+
+    def crossed(self, before: int, now: int) -> bool:
+        """Whether a cut lies above step `before` and not above step `now`."""
+        return self.after(before) <= now

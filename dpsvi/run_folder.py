@@ -167,11 +167,8 @@ class RunFolder:
         """
         table = text_io.StringIO()
         writer = csv.writer(table, lineterminator="\n")
-        writer.writerow(["rank", "bytes", "waited_seconds", "staleness", "local_seconds"])
-        for e in report["exchanges"]:
-            writer.writerow(
-                [e.worker, e.n_bytes, f"{e.waited:.6f}", e.staleness, f"{e.seconds:.6f}"]
-            )
+        writer.writerow(report["exchanges"][0]._fields)
+        writer.writerows(report["exchanges"])
         write_text(self.path / "exchanges.csv", table.getvalue())
         last = history[-1] if history else {"step": 0, "docs": 0, "seconds": 0.0}
         at = last["step"], last["docs"], last["seconds"]

@@ -12,10 +12,8 @@ import statistics
 import sys
 from pathlib import Path
 
-import numpy as np
-
-from dpsvi.corpus import load_corpus
-from experiments.provenance import provenance
+from experiments.held_out import load_split
+from experiments.provenance import described, provenance
 
 FIXED = {"doc_topic_prior": 0.1, "topic_word_prior": None}
 CHANGES = {
@@ -64,11 +62,7 @@ def main(argv=None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", default="experiments/results/defaults")
     args = parser.parse_args(argv)
-    corpus = load_corpus(args.corpus)
-    order = np.random.default_rng(0).permutation(corpus.n_items)
-    n_test = min(1000, corpus.n_items // 10)
-    test = corpus.select(np.sort(order[:n_test]))
-    train = corpus.select(np.sort(order[n_test:][: args.documents]))
+    train, test = load_split(args.corpus, args.documents)
     rows = []
     for local_step, changes in CHANGES.items():
         for change in changes:
@@ -83,9 +77,9 @@ def main(argv=None) -> None:
         "experiments.defaults", argv or sys.argv[1:], ["numpy", "numba"],
         {"fit": list(range(args.seeds)), "split": 0},
     )  # fmt: skip
-    facts = {"training_documents": train.n_items, "test_documents": n_test, "rows": rows}
+    facts = {"training_documents": train.n_items, "test_documents": test.n_items, "rows": rows}
     (out / f"{name}.json").write_text(json.dumps({**source, **facts}, indent=1) + "\n")
-    (out / f"{name}.md").write_text(table(rows, source, train.n_items, n_test, args))
+    (out / f"{name}.md").write_text(table(rows, source, train.n_items, test.n_items, args))
 
 
 def table(rows, source, n_train, n_test, args) -> str:
@@ -95,8 +89,7 @@ def table(rows, source, n_train, n_test, args) -> str:
         f"K = {args.topics}, {n_train} training and {n_test} test documents, {args.passes} passes, "
         f"1 thread, median of {args.seeds} seeds (range).  Unless the row says otherwise "
         "alpha = 0.1 and eta is the fixed default.", "",
-        f"`{source['command']}`; {source['date']}; {source['hardware']['processor']}, "
-        f"{source['hardware']['cores']} cores; versions {source['versions']}", "",
+        described(source), "",
         "| local step | changed | perplexity | range | seconds / default |",
         "|---|---|---|---|---|",
     ]  # fmt: skip

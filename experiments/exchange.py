@@ -15,9 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
-
-from experiments.provenance import provenance
+from experiments.provenance import described, provenance
 
 _TRIED = ("prefetch", "master_works")
 _MORE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -25,12 +23,10 @@ _MORE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 def fit(args) -> None:
     """One fit, on every rank; rank 0 prints what it measured."""
-    from dpsvi import DPSVILDA, Cluster, load_corpus
+    from dpsvi import DPSVILDA, Cluster
+    from experiments.held_out import load_split
 
-    corpus = load_corpus(args.corpus)
-    order = np.random.default_rng(0).permutation(corpus.n_items)
-    test = corpus.select(np.sort(order[:1000]))
-    train = corpus.select(np.sort(order[1000:][: args.documents]))
+    train, test = load_split(args.corpus, args.documents)
     lda = DPSVILDA(
         args.topics, engine=args.engine, local_step=args.local_step, max_iter=args.passes,
         local_steps=args.b or None, random_state=args.seed, evaluate_every=args.passes,
@@ -129,8 +125,7 @@ def table(rows, source, args) -> str:
     name = Path(args.corpus).name
     lines = [
         f"# Exchanges on {name}", "",
-        f"`{source['command']}`; {source['date']}; {source['hardware']['processor']}, "
-        f"{source['hardware']['cores']} cores; versions {source['versions']}", "",
+        described(source), "",
         f"K = {args.topics}, {args.passes} passes, one thread a worker; documents per second as "
         f"ratios, medians of {args.repeats} pairs (range).", "",
         "| local step | ratio | documents per second | perplexity, ratio |", "|---|---|---|---|",

@@ -54,6 +54,14 @@ def provenance(
     }
 
 
+def described(source: Mapping) -> str:
+    """Return the line that a table of results begins with: command, date, machine, versions."""
+    return (
+        f"`{source['command']}`; {source['date']}; {source['hardware']['processor']}, "
+        f"{source['hardware']['cores']} cores; versions {source['versions']}"
+    )
+
+
 def command(module: str, arguments: Sequence[str]) -> str:
     """Return the command line, ready for a shell, without the folders of absolute paths."""
     parts = (Path(part).name if Path(part).is_absolute() else part for part in arguments)

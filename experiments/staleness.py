@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 
 from dpsvi.cluster import Cluster
-from dpsvi.corpus import load_corpus
 from dpsvi.evaluate import completion_perplexity
 from dpsvi.fit import Job
 from dpsvi.jit import as_items
@@ -26,6 +25,7 @@ from dpsvi.models.lda_steps.model import FLOAT, make_model
 from dpsvi.passes import Passes
 from dpsvi.schedules import robbins_monro
 from dpsvi.svi import State
+from experiments.held_out import load_split
 from experiments.provenance import provenance
 from experiments.simulated import take_turns
 
@@ -82,11 +82,7 @@ def main(argv=None) -> None:
         "experiments.staleness", argv, ["numpy", "numba"],
         {"fit": list(range(args.seeds)), "split": 0},
     )  # fmt: skip
-    corpus = load_corpus(args.corpus)
-    order = np.random.default_rng(0).permutation(corpus.n_items)
-    n_test = min(1000, corpus.n_items // 10)
-    test = corpus.select(np.sort(order[:n_test]))
-    train = corpus.select(np.sort(order[n_test:][: args.documents]))
+    train, test = load_split(args.corpus, args.documents)
     rows = []
     for local_step in args.steps.split(","):
         for local_steps in args.local_steps:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dpsvi.corpus import load_corpus
-from experiments.provenance import provenance
+from experiments.held_out import load_split
+from experiments.provenance import described, provenance
 
 FIXED = {"doc_topic_prior": 0.1, "topic_word_prior": None}
 LOCAL_STEPS = {
@@ -56,11 +56,7 @@ def main(argv=None) -> None:
         "experiments.threads", argv, ["numpy", "numba"],
         {"fit": list(range(args.seeds)), "split": 0},
     )  # fmt: skip
-    corpus = load_corpus(args.corpus)
-    order = np.random.default_rng(0).permutation(corpus.n_items)
-    n_test = min(1000, corpus.n_items // 10)
-    test = corpus.select(np.sort(order[:n_test]))
-    train = corpus.select(np.sort(order[n_test:][: args.documents]))
+    train, test = load_split(args.corpus, args.documents)
     rows = []
     for name in args.local_steps.split(","):
         passes = args.kept_passes if name == "kept" else args.passes
@@ -77,7 +73,7 @@ def main(argv=None) -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     size = f"-{args.documents}" if args.documents else ""
     stem = f"{Path(args.corpus).name.split('.')[1]}{size}-{args.topics}-topics-pairs"
-    facts = {"training_documents": train.n_items, "test_documents": n_test, "rows": rows}
+    facts = {"training_documents": train.n_items, "test_documents": test.n_items, "rows": rows}
     (args.out / f"{stem}.json").write_text(json.dumps({**source, **facts}, indent=1) + "\n")
     (args.out / f"{stem}.md").write_text(table(rows, source, args))
 
@@ -86,8 +82,7 @@ def table(rows, source, args) -> str:
     """Medians over the seeds as Markdown."""
     lines = [
         f"# {args.threads} threads against 1 on {Path(args.corpus).name}", "",
-        f"`{source['command']}`; {source['date']}; {source['hardware']['processor']}, "
-        f"{source['hardware']['cores']} cores; versions {source['versions']}", "",
+        described(source), "",
         "| local step | passes | tokens/s, ratio (range) | perplexity, 1 thread "
         f"| {args.threads} threads | ratio |",
         "|---|---|---|---|---|---|",

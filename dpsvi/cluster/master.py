@@ -23,7 +23,8 @@ from dpsvi.passes import Cuts, Work
 
 log = logging.getLogger(__name__)
 
-# B where nothing is said: exchanges cost little from here on (experiments/results/cluster).
+# B where nothing is said: on wiki the bytes a document, 84,000 at B = 1 and 15,700 at 64, hardly
+# fall any more (experiments/results/cluster/exchange-wiki.md).
 LOCAL_STEPS = 128
 _PASS_IN_FLIGHT = 0.1  # and no more of a pass than this with all workers together
 
@@ -46,6 +47,7 @@ class Exchange(NamedTuple):
     """One update, for the log."""
 
     worker: int
+    n_items: int
     n_bytes: int  # both ways
     waited: float  # seconds, of the worker
     staleness: int  # D': global steps since its parameters were read
@@ -78,15 +80,11 @@ class Master:
         self.busy = 0.0  # seconds spent on messages
         self._grants: dict[int, _Grant] = {}
         self._asks: list[_Ask] = []
-        self._collected: list[tuple[_Grant, Update, dict, Message, float]] = []
+        self._collected: list[tuple[_Grant, Update, dict, Message]] = []
         self._ids = 0
         self._tally = job.tally
-        steps_a_pass = self.passes.steps_a_pass
-        every = 1.0 if job.observe_every is None else job.observe_every
-        self._looks, self._refines = (
-            Cuts(steps_a_pass, every),
-            refine_cuts(job.state.model, steps_a_pass),
-        )
+        self._looks = Cuts(self.passes.steps_a_pass, job.observe_every)
+        self._refines = refine_cuts(job.state.model, self.passes.steps_a_pass)
         self._applied = self.passes.n_done
         self._started, self._before = None, job.seconds
 
@@ -167,7 +165,7 @@ class Master:
     def snapshot(self) -> Snapshot:
         """Everything merged so far; updates still being collected are merged first."""
         self._apply_collected()
-        tally = self._zero_tally() if self._tally is None else self._tally
+        tally = np.zeros(self.job.state.model.shape[1] + 2) if self._tally is None else self._tally
         return Snapshot(self.job.state, self.passes, tally, self.seconds)
 
     # --- messages -----------------------------------------------------------------------------
@@ -206,7 +204,7 @@ class Master:
             raise DivergedError(f"rank {grant.worker} sent parameters that are NaN or infinite")
         tally = arrays["tally"]
         self._tally = tally.copy() if self._tally is None else self._tally + tally
-        self._collected.append((grant, update, report, message, report["seconds"]))
+        self._collected.append((grant, update, report, message))
         if len(self._collected) >= self.job.cluster.master_batch:
             self._apply_collected()
 
@@ -220,12 +218,15 @@ class Master:
         self.strategy(parameters, updates)
         parameters.version += 1
         short = False
-        for grant, update, report, message, seconds in collected:
+        for grant, update, report, message in collected:
             staleness = parameters.version - 1 - update.reading.version
             n_bytes = message.n_bytes + grant.n_bytes
             self.exchanges.append(
-                Exchange(grant.worker, n_bytes, report["waited"], staleness, seconds)
-            )
+                Exchange(
+                    grant.worker, report["n_items"], n_bytes, report["waited"], staleness,
+                    report["seconds"],
+                )
+            )  # fmt: skip
             state.step += report["n_done"]
             state.items += report["n_items"]
             self._applied += report["n_done"]
@@ -240,10 +241,10 @@ class Master:
     def _look(self, n_steps):
         """Learn priors, call the observer, offer a checkpoint, where their time has come."""
         job, state, before = self.job, self.job.state, self._applied - n_steps
-        if self._refines is not None and self._refines.after(before) <= self._applied:
+        if self._refines is not None and self._refines.crossed(before, self._applied):
             job.state.model.refine(state.model.hyper, state, self._tally)
             self._tally = None
-        if job.observer is not None and self._looks.after(before) <= self._applied:
+        if job.observer is not None and self._looks.crossed(before, self._applied):
             seconds = self.seconds
             epoch = self._applied / self.passes.steps_a_pass
             rate = float(job.schedule(np.array([self.passes.clock]))[0])
@@ -261,9 +262,6 @@ class Master:
         spent = self.seconds - seconds
         self._started += spent
         self.busy -= spent
-
-    def _zero_tally(self):
-        return np.zeros(self.job.state.model.shape[1] + 2)
 
     # --- answers ------------------------------------------------------------------------------
 
@@ -290,7 +288,8 @@ class Master:
         exact = self.n_workers == 1 and self.job.cluster.master_batch == 1
         if ask.want is not None:
             grant = self._grants[ask.want]
-            if self._in_flight() and self._in_flight() + grant.work.n_steps > room:
+            in_flight = self._in_flight()
+            if in_flight and in_flight + grant.work.n_steps > room:
                 return False
         work = self.passes.grant(ask.worker, self._most_steps(room), self.workers)
         if work is None and ask.want is None:
@@ -337,8 +336,7 @@ class Master:
             most = min(most, int(_PASS_IN_FLIGHT * self.passes.steps_a_pass / n_workers))
             if n_workers > 1:
                 # The last steps are shared out in ever smaller parts: all end together.
-                left = self.passes.n_passes * self.passes.steps_a_pass - self._applied
-                most = min(most, left // (2 * n_workers))
+                most = min(most, self.passes.n_left // (2 * n_workers))
         if np.isfinite(room):
             most = min(most, int(room / n_workers))
         return max(1, most)

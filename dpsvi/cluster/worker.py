@@ -30,8 +30,7 @@ class Worker:
     Parameters
     ----------
     job : Job
-        Its state gives the model only.  `passes` must be a ledger of this worker's own: it is
-        asked for the order of the items, never for work.
+        Its state gives the model only, and `passes` the order of the items, never work.
     """
 
     def __init__(self, job: Job):
@@ -122,14 +121,14 @@ class Worker:
             # The master has folded its scale into the rows since: so has this rest of them.
             self._residual *= np.float32(np.exp(grant.header["unit"] - self._unit))
             self._unit = grant.header["unit"]
-        n_threads = min(job.n_jobs, work.n_steps)
+        n_threads, sizes = min(job.n_jobs, work.n_steps), passes.sizes(work)
         started = time.perf_counter()
         n_done, _ = run_segment(
             threads.run, self.task._replace(works=self.works[:n_threads]), state, job.schedule,
-            passes.items(work), passes.sizes(work), work.clock, job.total_items or passes.n_items,
+            passes.items(work), sizes, work.clock, job.total_items or passes.n_items,
         )  # fmt: skip
         report = {
-            "work_id": work_id, "n_done": n_done, "n_items": int(passes.sizes(work)[:n_done].sum()),
+            "work_id": work_id, "n_done": n_done, "n_items": int(sizes[:n_done].sum()),
             "decay": state.scale / scale, "scale": state.scale,
             "seconds": time.perf_counter() - started,
         }  # fmt: skip

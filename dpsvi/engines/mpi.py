@@ -198,12 +198,12 @@ def _report(master, report) -> None:
     if not exchanges:
         return
     histogram = master.histogram()
-    n_items = master.job.state.items
+    n_items = sum(e.n_items for e in exchanges)
     sent = sum(e.n_bytes for e in exchanges)
     log.info(
         "%d exchanges, %.0f bytes a document, master busy %.1f %%, workers waiting %.1f %%; "
         "staleness D': %s",
-        len(exchanges), sent / max(1, n_items), 100 * master.busy / max(master.seconds, 1e-9),
+        len(exchanges), sent / n_items, 100 * master.busy / max(master.seconds, 1e-9),
         100 * sum(e.waited for e in exchanges)
         / max(1e-9, sum(e.waited + e.seconds for e in exchanges)),
         ", ".join(f"{staleness}: {count}" for staleness, count in histogram.items()),

@@ -32,6 +32,7 @@ from dpsvi.passes import Passes
 log = logging.getLogger(__name__)
 
 _LEAVE_SECONDS = 20.0
+_ABORT_APART, _ABORT_LATEST = 0.5, 2.0  # seconds
 _LONGEST = 200  # characters of a reason
 
 
@@ -269,6 +270,9 @@ def _work(job: Job, here: World, pulse: Pulse) -> bool:
 
     def check():
         if 0 in channel.lost():
+            # One after the other: the first that raises ends the job, and Open MPI's mpiexec
+            # (5.0.11) can deadlock when two ranks abort at once.
+            time.sleep(min(_ABORT_APART * (here.rank - 1), _ABORT_LATEST))
             raise LostRankError("rank 0, the master, is lost")
 
     interrupt = None

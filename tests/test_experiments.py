@@ -261,7 +261,7 @@ def test_git_revision_notices_changes(tmp_path):
 def test_every_installed_library_learns(library, threads):
     parts = problem.split(two_sided_corpus(), None, seed=0)
     name, options = next(iter(libraries.get(library).COMPETITORS.items()))
-    settings = Settings(name, library, options, N_TOPICS, 0.1, 0.1, threads, 0.5, 0, "test")
+    settings = Settings(name, library, options, N_TOPICS, 0.1, 0.1, threads, 1.5, 0, "test")
     recorder = Recorder(settings.seconds)
     libraries.get(library).train(parts["train"], settings, recorder)
     last = recorder.snapshots[-1]

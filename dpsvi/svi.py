@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsvi.base import Model, Shared
+from dpsvi.memory import as_aligned
 
 # `rows` grows as 1/scale.  e^30 = 1e13 leaves room for 1e25 pseudo-counts in float32.
 _MAX_LOG_SCALE = 30.0
@@ -49,14 +50,14 @@ class State:
     @classmethod
     def start(cls, model: Model, rng, n_threads: int, n_items: int = 0, n_values: int = 0):
         """First state of a fit: random rows from the model, empty memories."""
-        rows = np.ascontiguousarray(model.init(rng), dtype=model.real)
+        rows = np.asarray(model.init(rng), dtype=model.real)
         return cls.resume(model, rows, n_threads, n_items, n_values)
 
     @classmethod
     def resume(cls, model, rows, n_threads, n_items=0, n_values=0, step=0, items=0):
-        """A state that goes on from ``lam = prior + rows``."""
+        """A state that goes on from ``lam = prior + rows``, and may write `rows`."""
         shared = Shared(
-            rows,
+            as_aligned(rows),
             np.zeros((n_threads, model.shape[1])),
             np.zeros((n_items if model.item_memory else 0, model.item_memory), model.real),
             np.zeros((n_values if model.value_memory else 0, model.value_memory), np.uint16),

@@ -11,6 +11,7 @@ import numpy as np
 from dpsvi.base import Items, Model, Shared, Work
 from dpsvi.engines.loop import compile_loop
 from dpsvi.jit import compile_local
+from dpsvi.memory import aligned
 
 
 class Task(NamedTuple):
@@ -53,22 +54,14 @@ def make_works(model: Model, items: Items, batch_size: int, n_threads: int) -> t
             totals=np.zeros(n_columns),
             slot=np.full(n_rows, -1, np.int32),
             touched=np.empty(n_slots, np.int32),
-            expected=_zeros(n_slots, n_columns, real),
-            stats=_zeros(n_slots, n_columns, real),
-            scratch=_zeros(1, model.scratch(longest), real)[0],
+            expected=aligned((n_slots, n_columns), real),
+            stats=aligned((n_slots, n_columns), real),
+            scratch=aligned((1, model.scratch(longest)), real)[0],
             ids=np.empty(longest, np.int32),
             tally=np.zeros(n_columns + 2),
         )
 
     return tuple(make() for _ in range(n_threads))
-
-
-def _zeros(n_rows: int, n_columns: int, real, boundary: int = 64) -> np.ndarray:
-    """Matrix that starts on a cache line: a vector load must not straddle two."""
-    size = n_rows * n_columns * real.itemsize
-    raw = np.zeros(size + boundary, np.uint8)
-    start = -raw.ctypes.data % boundary
-    return raw[start : start + size].view(real).reshape(n_rows, n_columns)
 
 
 def make_task(model: Model, shared: Shared, items: Items, batch_size: int, works) -> Task:

@@ -73,6 +73,7 @@ BLIND = {
     "dpsvi.corpus": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.jit", "dpsvi.kernels"},
     "dpsvi.evaluate": RUNS | {"dpsvi.models", "dpsvi.svi"},
     "dpsvi.io": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.corpus"},
+    "dpsvi.memory": {"dpsvi"},
     "dpsvi.telemetry": {"dpsvi"},
     "dpsvi.report": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.estimator"},
     "dpsvi.models.lda_steps": RUNS | {"dpsvi.schedules", "dpsvi.svi", "dpsvi.corpus"},

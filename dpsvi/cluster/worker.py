@@ -19,6 +19,7 @@ from dpsvi.cluster.messages import Message, Pool
 from dpsvi.engines import threads
 from dpsvi.engines.loop import STOP
 from dpsvi.fit import Job, run_segment, take_tally
+from dpsvi.memory import aligned
 from dpsvi.passes import Work
 from dpsvi.svi import State
 from dpsvi.task import make_task, make_works
@@ -36,11 +37,8 @@ class Worker:
     def __init__(self, job: Job):
         self.job, self.pool = job, Pool()
         model = job.state.model._replace(hyper=job.state.model.hyper.copy())
-        # Written now, not when rows arrive: numpy asks for large pages only here.
-        rows = np.empty(model.shape, model.real)
-        rows.fill(0)
         shared = Shared(
-            rows, np.zeros((job.n_jobs, model.shape[1])),
+            aligned(model.shape, model.real), np.zeros((job.n_jobs, model.shape[1])),
             np.zeros((0, 0), model.real), np.zeros((0, 0), np.uint16),
         )  # fmt: skip
         self.state = State(model, shared)

@@ -15,6 +15,7 @@ _LAZY = {
     "DPSVILDA": "dpsvi.models.lda",
     "DPSVIGaussianMixture": "dpsvi.models.gaussian_mixture",
     "Cluster": "dpsvi.cluster.options",
+    "VirtualCluster": "dpsvi.cluster.virtual",
     "Corpus": "dpsvi.corpus",
     "as_corpus": "dpsvi.corpus",
     "load_corpus": "dpsvi.corpus",

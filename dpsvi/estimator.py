@@ -43,6 +43,8 @@ log = logging.getLogger(__name__)
 # above that of 1 thread (median of 5 seeds, 6 passes); with 0.5 here 0.7 %, with 0.3 none.
 MOST_BLIND = 0.3
 
+_CLUSTERS = {"mpi", "simulated"}  # engines that need a Cluster, have a master
+
 # A fit may be resumed with other values of these.
 _FREE = {
     "n_jobs", "engine", "cluster", "local_steps", "max_iter", "verbose", "random_state",
@@ -72,11 +74,11 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             check_number("total_samples", self.total_samples, low=0, open_low=True)
         if not isinstance(self.cluster, Cluster | None):
             raise TypeError(f"cluster must be a dpsvi.Cluster or None, got {self.cluster!r}")
-        if self.engine == "mpi" and any(
+        if self.engine in _CLUSTERS and any(
             getattr(self, name, False) for name in ("keep_responsibilities", "warm_documents")
         ):
             raise ValueError(
-                "engine='mpi' cannot remember local parameters between visits "
+                f"engine={self.engine!r} cannot remember local parameters between visits "
                 "(keep_responsibilities, warm_documents): a document may be elsewhere next time"
             )
         check_number("checkpoint_seconds", self.checkpoint_seconds, low=0)
@@ -99,7 +101,8 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         """Step sizes as asked for, carried over to p threads by rule (13)."""
         rate = 1.0 if self.learning_rate is None else self.learning_rate
         check_number("learning_rate", rate, low=0, high=1, open_low=True)
-        master_batch = (self.cluster or Cluster()).master_batch if self.engine == "mpi" else 1
+        on_cluster = self.engine in _CLUSTERS and self.cluster is not None
+        master_batch = self.cluster.master_batch if on_cluster else 1
         rate = schedules.scaled_rate(
             rate, master_batch=master_batch, n_jobs=self._n_threads,
             local_steps=self.local_steps or 1, rule=self.lr_rule,

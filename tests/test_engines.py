@@ -86,7 +86,7 @@ def test_several_steps_against_slow_svi(corpus, rng, engine, local_step):
     items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
     fit(
         state, items, schedule=schedule, batch_size=10, n_passes=2, seed=7, engine=engine,
-       
+
     )  # fmt: skip
     lam = state.natural()[:, :K].T
     np.testing.assert_allclose(lam, expected, rtol=2e-3, atol=1e-3)

@@ -62,10 +62,12 @@ class Master:
     job : Job
     n_workers : int
         How many are expected; they are waited for, or dropped, before the first step.
+    clock : callable
+        Seconds.
     """
 
-    def __init__(self, job: Job, n_workers: int):
-        options = job.cluster
+    def __init__(self, job: Job, n_workers: int, clock=time.perf_counter):
+        options, self._clock = job.cluster, clock
         self.job, self.passes, self.n_workers = job, job.passes, n_workers
         self.strategy = options.make_strategy()
         self.parameters = MasterParameters(job.state, self.strategy.needs_log)
@@ -98,11 +100,11 @@ class Master:
         """Training time."""
         if self._started is None:
             return self._before
-        return self._before + time.perf_counter() - self._started
+        return self._before + self._clock() - self._started
 
     def take(self, worker: int, message: Message) -> None:
         """Handle one message; answers are appended to `outbox`."""
-        started = time.perf_counter()
+        started = self._clock()
         kind = message.header["kind"]
         if worker in self.lost:
             self.pool.give(message.buffer)  # its steps were given to others
@@ -117,7 +119,7 @@ class Master:
             self._take_ask(worker, message)
         if not self.finished:
             self._serve()
-        self.busy += time.perf_counter() - started
+        self.busy += self._clock() - started
 
     def drop(self, worker: int, reason: str) -> None:
         """Go on without `worker`; its steps are done by others.
@@ -270,7 +272,7 @@ class Master:
         if len(self.workers) < self.n_workers:
             return  # all begin together
         if self._started is None:
-            self._started = time.perf_counter()
+            self._started = self._clock()
         waiting, self._asks = self._asks, []
         for ask in waiting:
             if not self._answer(ask):
@@ -344,3 +346,24 @@ class Master:
     def histogram(self) -> dict[int, int]:
         """How often each staleness D' was met."""
         return dict(sorted(Counter(e.staleness for e in self.exchanges).items()))
+
+    def report(self) -> None:
+        """Log what the exchanges cost, and leave it for whoever asked."""
+        exchanges, histogram = self.exchanges, self.histogram()
+        if not exchanges:
+            return
+        n_bytes = sum(e.n_bytes for e in exchanges)
+        waited, computed = sum(e.waited for e in exchanges), sum(e.seconds for e in exchanges)
+        log.info(
+            "%d exchanges, %.0f bytes a document, master busy %.1f %%, workers waiting %.1f %%; "
+            "staleness D': %s",
+            len(exchanges), n_bytes / sum(e.n_items for e in exchanges),
+            100 * self.busy / max(self.seconds, 1e-9),
+            100 * waited / max(waited + computed, 1e-9),
+            ", ".join(f"{staleness}: {count}" for staleness, count in histogram.items()),
+        )  # fmt: skip
+        if self.job.report is not None:
+            self.job.report.update(
+                exchanges=exchanges, staleness=histogram, seconds=self.seconds, busy=self.busy,
+                bytes=n_bytes, lost=dict(self.lost),
+            )  # fmt: skip

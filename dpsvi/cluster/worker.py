@@ -32,20 +32,33 @@ class Worker:
     ----------
     job : Job
         Its state gives the model only, and `passes` the order of the items, never work.
+    run : callable
+        How the steps of a segment are done, as in :func:`dpsvi.fit.run_segment`.
+    clock : callable
+        Seconds.
+    like : Worker or None
+        One of the same process whose memory this one shares: only one of them computes at a time,
+        and what it reads it has just been sent.
     """
 
-    def __init__(self, job: Job):
-        self.job, self.pool = job, Pool()
-        model = job.state.model._replace(hyper=job.state.model.hyper.copy())
-        shared = Shared(
-            aligned(model.shape, model.real), np.zeros((job.n_jobs, model.shape[1])),
-            np.zeros((0, 0), model.real), np.zeros((0, 0), np.uint16),
-        )  # fmt: skip
-        self.state = State(model, shared)
-        batch_size = job.passes.batch_size
-        self.works = make_works(model, job.items, batch_size, job.n_jobs)
-        self.task = make_task(model, shared, job.items, batch_size, self.works)
-        self._mark = np.zeros(model.shape[0], np.uint8)
+    def __init__(
+        self, job: Job, run=threads.run, clock=time.perf_counter, like: Worker | None = None
+    ):
+        self.job, self.pool, self._run, self._clock = job, Pool(), run, clock
+        model = job.state.model
+        if like is None:
+            shared = Shared(
+                aligned(model.shape, model.real), np.zeros((job.n_jobs, model.shape[1])),
+                np.zeros((0, 0), model.real), np.zeros((0, 0), np.uint16),
+            )  # fmt: skip
+            self.state = State(model._replace(hyper=model.hyper.copy()), shared)
+            batch_size = job.passes.batch_size
+            self.works = make_works(model, job.items, batch_size, job.n_jobs)
+            self.task = make_task(self.state.model, shared, job.items, batch_size, self.works)
+            self._mark = np.zeros(model.shape[0], np.uint8)
+        else:
+            self.state, self.works, self.task = like.state, like.works, like.task
+            self._mark = like._mark
         self._next: tuple[int, Work, np.ndarray] | None = None
         self._asked = 0.0
         self._residual, self._unit = None, 0.0
@@ -61,7 +74,7 @@ class Worker:
     def turn(self, grant: Message) -> Iterator[Message]:
         """Do what `grant` allows; yields the messages to send, each when it is due."""
         header, mine = grant.header, self._next
-        waited = time.perf_counter() - self._asked
+        waited = self._clock() - self._asked
         self._next = None
         if header["work"] is not None:
             work = Work(*header["work"])
@@ -94,7 +107,7 @@ class Worker:
         )
         if fill is not None:
             fill(message.arrays)
-        self._asked = time.perf_counter()
+        self._asked = self._clock()
         return message
 
     def _rows_of(self, work: Work) -> np.ndarray:
@@ -120,15 +133,15 @@ class Worker:
             self._residual *= np.float32(np.exp(grant.header["unit"] - self._unit))
             self._unit = grant.header["unit"]
         n_threads, sizes = min(job.n_jobs, work.n_steps), passes.sizes(work)
-        started = time.perf_counter()
+        started = self._clock()
         n_done, _ = run_segment(
-            threads.run, self.task._replace(works=self.works[:n_threads]), state, job.schedule,
+            self._run, self.task._replace(works=self.works[:n_threads]), state, job.schedule,
             passes.items(work), sizes, work.clock, job.total_items or passes.n_items,
         )  # fmt: skip
         report = {
             "work_id": work_id, "n_done": n_done, "n_items": int(sizes[:n_done].sum()),
             "decay": state.scale / scale, "scale": state.scale,
-            "seconds": time.perf_counter() - started,
+            "seconds": self._clock() - started,
         }  # fmt: skip
         rows = state.shared.rows
         arrays = {

@@ -82,7 +82,7 @@ def fit(job: Job) -> bool:
 
 def _lead(job: Job, here: World, pulse: Pulse | None, n_workers: int) -> bool:
     master = Master(job, n_workers)
-    channel = Channel(here.data, master.pool, pulse.silent) if here.others else None
+    channel = Channel(here.data, master.pool, pulse.silent, here.near) if here.others else None
     if channel is not None:
         channel.gone |= here.lost
     local = _LocalWorker(job, master) if n_workers > len(here.others) else None
@@ -109,7 +109,7 @@ def _lead(job: Job, here: World, pulse: Pulse | None, n_workers: int) -> bool:
             _dismiss(master, channel, here, pulse, reason)
         elif reason in ("done", "interrupted"):
             master.parameters.renormalise()
-        _report(master, job.report)
+        master.report()
     return master.ended
 
 
@@ -193,29 +193,6 @@ def _forget(rank, reason, here, pulse):
         here.frozen.add(rank)
 
 
-def _report(master, report) -> None:
-    """Log what the exchanges cost, and leave it for whoever asked."""
-    exchanges = master.exchanges
-    if not exchanges:
-        return
-    histogram = master.histogram()
-    n_items = sum(e.n_items for e in exchanges)
-    sent = sum(e.n_bytes for e in exchanges)
-    log.info(
-        "%d exchanges, %.0f bytes a document, master busy %.1f %%, workers waiting %.1f %%; "
-        "staleness D': %s",
-        len(exchanges), sent / n_items, 100 * master.busy / max(master.seconds, 1e-9),
-        100 * sum(e.waited for e in exchanges)
-        / max(1e-9, sum(e.waited + e.seconds for e in exchanges)),
-        ", ".join(f"{staleness}: {count}" for staleness, count in histogram.items()),
-    )  # fmt: skip
-    if report is not None:
-        report.update(
-            exchanges=exchanges, staleness=histogram, seconds=master.seconds,
-            busy=master.busy, bytes=sent, lost=dict(master.lost),
-        )  # fmt: skip
-
-
 class _LocalWorker:
     """A worker in a thread of rank 0."""
 
@@ -266,7 +243,7 @@ class _LocalWorker:
 
 def _work(job: Job, here: World, pulse: Pulse) -> bool:
     worker = Worker(job)
-    channel = Channel(here.data, worker.pool, pulse.silent)
+    channel = Channel(here.data, worker.pool, pulse.silent, here.near)
 
     def check():
         if 0 in channel.lost():

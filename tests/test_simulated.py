@@ -1,0 +1,170 @@
+"""``engine="simulated"``: the same algorithm, and a clock that can be checked by hand."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from dpsvi import DPSVILDA, Cluster, DPSVIGaussianMixture, VirtualCluster
+from dpsvi.cluster.virtual import GIGABIT, Network, Timing
+
+SECOND = Timing(step=1.0, value=0.0)  # every step takes a second, nothing else takes time
+INSTANT = Network(0.0, np.inf)
+N_DOCUMENTS, BATCH = 640, 10
+
+
+@pytest.fixture(scope="module")
+def X():
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(120, 0.05), 4)
+    return rng.poisson(40 * rng.dirichlet(np.full(4, 0.2), N_DOCUMENTS) @ topics)
+
+
+def fit(X, n_jobs=1, local_steps=4, max_iter=2, settings=None, **cluster):
+    cluster = VirtualCluster(**{"timing": SECOND, "network": INSTANT, **cluster})
+    options = {"learning_rate": 0.05, "lr_rule": "constant", **(settings or {})}
+    return DPSVILDA(
+        4, engine="simulated", cluster=cluster, n_jobs=n_jobs, local_steps=local_steps,
+        batch_size=BATCH, max_iter=max_iter, random_state=0, **options,
+    ).fit(X)  # fmt: skip
+
+
+N_STEPS = 2 * N_DOCUMENTS // BATCH
+
+
+@pytest.mark.parametrize("n, p", [(1, 1), (4, 1), (1, 4), (2, 2), (8, 4)])
+def test_steps_are_shared_out(X, n, p):
+    """Without costs of messages n p threads are n p times as fast, but for the last ones."""
+    lda = fit(X, n_jobs=p, local_steps=2, n_workers=n)
+    seconds = lda.exchanges_["seconds"]
+    assert lda._state.items == 2 * N_DOCUMENTS and lda._state.step == N_STEPS
+    assert N_STEPS / (n * p) <= seconds <= N_STEPS / (n * p) + 2 * 2
+    assert lda.history_[-1]["seconds"] == seconds
+
+
+def test_one_worker_is_serial(X):
+    priors = {"doc_topic_prior": 0.1, "topic_word_prior": 0.1}  # else learned at other steps
+    options = {"max_iter": 2, "learning_rate": 0.05, "lr_rule": "constant", "batch_size": BATCH}
+    serial = DPSVILDA(4, engine="serial", n_jobs=1, random_state=0, **options, **priors).fit(X)
+    found = fit(X, settings=priors)
+    np.testing.assert_allclose(found.components_, serial.components_, rtol=1e-3)
+
+
+def test_the_same_seed_gives_the_same_result(X):
+    """Times are drawn; another seed draws others, and then updates come in another order."""
+    spread = dataclasses.replace(SECOND, spread=(0.5, 1.0, 1.5), lost=0.01)
+    a, b = (fit(X, 2, n_workers=3, timing=spread, network=GIGABIT, seed=1) for _ in range(2))
+    other = fit(X, 2, n_workers=3, timing=spread, network=GIGABIT, seed=2)
+    assert np.array_equal(a.components_, b.components_)
+    assert a.exchanges_["exchanges"] == b.exchanges_["exchanges"]
+    assert a.exchanges_["seconds"] != other.exchanges_["seconds"]
+    assert not np.array_equal(a.components_, other.components_)
+
+
+@pytest.mark.parametrize("n", [2, 5])
+def test_equal_workers_are_n_minus_1_updates_behind(X, n):
+    staleness = fit(X, n_workers=n, local_steps=2).exchanges_["staleness"]
+    assert max(staleness, key=staleness.get) == n - 1
+
+
+def test_the_link_of_the_master_is_a_bottleneck_when_it_is_shared(X):
+    slow = {"n_workers": 8, "local_steps": 2, "timing": dataclasses.replace(SECOND, step=1e-6)}
+    shared = fit(X, network=Network(0.0, 1e6), **slow).exchanges_
+    wide = fit(X, network=Network(0.0, 1e6, shared=False), **slow).exchanges_
+    # Both directions are used at once.
+    assert shared["bytes"] / 2e6 <= shared["seconds"] <= shared["bytes"] / 1e6
+    assert wide["seconds"] < shared["seconds"] / 3
+
+
+def test_the_master_is_a_bottleneck(X):
+    costly = Timing(step=0.01, value=0.0, message=1.0)
+    found = fit(X, n_workers=8, local_steps=1, timing=costly).exchanges_
+    assert found["seconds"] == pytest.approx(len(found["exchanges"]), rel=0.2)
+    assert found["busy"] / found["seconds"] > 0.9
+
+
+def test_a_slow_worker_does_not_set_the_pace(X):
+    uneven = fit(X, n_workers=4, local_steps=1, stragglers=(0.25, 10.0)).exchanges_
+    assert N_STEPS / 3.1 <= uneven["seconds"] <= N_STEPS / 3.1 + 10 + 1  # it may be the last
+    share = sum(e.n_items for e in uneven["exchanges"] if e.seconds > 5) / (2 * N_DOCUMENTS)
+    assert share == pytest.approx(0.1 / 3.1, rel=0.5)
+
+
+def test_threads_share_a_socket():
+    timing = Timing(step=1.0, value=0.0, contention=0.1)
+    cluster = VirtualCluster(n_workers=2)
+    assert cluster.slowdown(1, timing) == 1
+    assert cluster.slowdown(3, timing) == pytest.approx(1.2)
+    six = dataclasses.replace(cluster, cores=6, smt_gain=0.25)
+    # Twelve threads on six cores: 1.25 times the throughput of six.
+    assert six.slowdown(12, timing) == pytest.approx(1.5 * 2 / 1.25)
+    both = dataclasses.replace(cluster, workers_a_node=2)
+    assert both.slowdown(3, timing) == pytest.approx(1.5)
+
+
+def test_overwritten_additions_are_lost_from_the_rows_alone(X):
+    half = dataclasses.replace(SECOND, lost=0.5)
+    kept, lost = (
+        fit(X, 2, n_workers=1, timing=timing, settings={"topic_word_prior": 0.1}).components_.sum()
+        for timing in (SECOND, half)
+    )
+    # Half of what is added later is lost; what was there at first decays.
+    assert 0.4 * kept < lost < 0.75 * kept
+
+
+def test_a_mixture_on_a_virtual_cluster():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2, 3))[rng.integers(2, size=1500)] * 8 + rng.normal(size=(1500, 3))
+    settings = {"batch_size": 30, "max_iter": 5, "random_state": 0}
+    serial = DPSVIGaussianMixture(2, engine="serial", n_jobs=1, **settings).fit(X)
+    cluster = VirtualCluster(n_workers=4, timing=SECOND)
+    found = DPSVIGaussianMixture(2, engine="simulated", cluster=cluster, n_jobs=2, **settings)
+    assert found.fit(X).score(X) == pytest.approx(serial.score(X), abs=0.1)
+
+
+def test_times_are_measured_where_none_are_given(X):
+    timing = fit(X, timing=None).exchanges_["timing"]
+    assert 1e-6 < timing.step + timing.value * 300 < 0.1
+    assert np.mean(timing.spread) == pytest.approx(1.0, abs=0.3)
+    assert timing.message + timing.read > 0 and timing.touch > 0
+
+
+def test_timing_files(tmp_path):
+    timing = Timing(1.0, 2.0, (0.5, 1.5), contention=0.1)
+    timing.save(tmp_path / "t.json")
+    assert Timing.load(tmp_path / "t.json") == timing
+    draws = [timing.draw(np.random.default_rng(seed), 1) for seed in range(200)]
+    assert 1.5 <= min(draws) < 2 and 4 < max(draws) <= 4.5
+
+
+@pytest.mark.parametrize(
+    "wrong, what",
+    [
+        ({"n_workers": 0}, "n_workers"), ({"cores": 0}, "cores"), ({"smt_gain": -1}, "smt_gain"),
+        ({"stragglers": (2.0, 1.0)}, "stragglers"), ({"stragglers": (0.5, 0.5)}, "stragglers"),
+        ({"master_works": True}, "master_works"), ({"workers_a_node": 0}, "workers_a_node"),
+    ],
+)  # fmt: skip
+def test_clusters_that_cannot_be(wrong, what):
+    with pytest.raises(ValueError, match=what):
+        VirtualCluster(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"latency": -1.0}, {"bandwidth": 0.0}])
+def test_networks_that_cannot_be(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Network(**wrong)
+
+
+def test_timings_that_cannot_be():
+    with pytest.raises(ValueError, match="lost"):
+        Timing(1.0, 1.0, lost=-0.1)
+    with pytest.raises(ValueError, match="spread"):
+        Timing(1.0, 1.0, ())
+
+
+def test_what_cannot_be_simulated_is_refused(X):
+    with pytest.raises(ValueError, match="VirtualCluster"):
+        DPSVILDA(2, engine="simulated", cluster=Cluster()).fit(X)
+    with pytest.raises(ValueError, match="remember"):
+        DPSVILDA(2, engine="simulated", warm_documents=True).fit(X)

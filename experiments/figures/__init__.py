@@ -1,0 +1,10 @@
+"""The paper's Figures 1 to 4, its theory on trial, and larger clusters than the paper's.
+
+::
+
+    runs      one run: what it is, how it is made; results kept as lines of JSON
+    plan      which runs each figure needs
+    draw      figures and tables, from the kept results alone
+    theory    the bounds of the paper against runs
+    validate  simulated against measured time
+"""

@@ -1,0 +1,147 @@
+"""``python -m experiments.figures``: Figures 1 to 4 of the paper, its theory, larger clusters.
+
+What was run is kept in ``runs.jsonl`` and is not run again; ``--redraw`` makes figures and the page
+from it alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from experiments.figures import draw, report, theory, validate
+from experiments.figures.plan import make_plan
+from experiments.figures.runs import Store, split
+from experiments.provenance import provenance
+
+FIGURES = ("fig1", "fig2", "fig3", "fig4", "beyond")
+PARTS = ("grid", *FIGURES, "theory", "validate")
+
+
+def main(argv=None) -> None:
+    """Make what is missing, then draw."""
+    argv = sys.argv[1:] if argv is None else argv
+    parser = argparse.ArgumentParser(prog="python -m experiments.figures", description=__doc__)
+    parser.add_argument("--corpus", type=Path, help="UCI docword file")
+    parser.add_argument("--only", default=",".join(PARTS), help="some of " + ",".join(PARTS))
+    parser.add_argument("--quick", action="store_true", help="few points, small problem")
+    parser.add_argument("--redraw", action="store_true", help="run nothing")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time")
+    parser.add_argument("--out", type=Path, help="folder of results")
+    parser.add_argument("--fit", type=json.loads, help=argparse.SUPPRESS)
+    args = parser.parse_args(argv)
+    if args.fit:
+        print(json.dumps(validate.fit(args.fit)), flush=True)
+        return
+    if args.corpus is None:
+        parser.error("--corpus is missing")
+    only = args.only.split(",")
+    if unknown := set(only) - set(PARTS):
+        parser.error(f"--only knows {', '.join(PARTS)}, not {', '.join(sorted(unknown))}")
+    out = args.out or Path("experiments/results/figures") / ("quick" if args.quick else "")
+    out.mkdir(parents=True, exist_ok=True)
+    source = provenance(
+        "experiments.figures", argv, ["numpy", "numba"], {"split": 0, "fit": "in each run"}
+    )
+    texts = {}
+    if {"grid", *FIGURES} & set(only) or (out / "runs.jsonl").exists():
+        texts = make_figures(args, only, out, source)
+    if "theory" in only and not args.redraw:
+        write(out / "theory.json", {**source, **make_theory(args.quick)})
+    if "validate" in only and not args.redraw:
+        write(out / "validate.json", {**source, "rows": make_validation(args)})
+    draw_trials(out)
+    page = out / "report.html" if args.quick or args.out else Path("experiments/report/index.html")
+    report.make(out, page, texts)
+
+
+def make_figures(args, only, out, source) -> dict[str, list[str]]:
+    """Grid, baseline and the figures asked for are run where they are missing; all are drawn.
+
+    Returns sentences about each figure.
+    """
+    plan, store = make_plan(args.corpus.name, args.quick), Store(out / "runs.jsonl")
+    timing = calibrated(out / "timing.json", args, plan.base)
+
+    def make(runs):
+        if not args.redraw:
+            store.make(runs, args.corpus.parent, timing, source, args.jobs)
+
+    make(plan.grid())
+    rows = draw.grid(plan.grid(), store)
+    (out / "grid.md").write_text(draw.grid_table(rows), "utf-8")
+    best = rows[0]["run"]
+    plan = replace(plan, base=replace(
+        plan.base, kappa=best.kappa, tau0=best.tau0, batch_size=best.batch_size
+    ))  # fmt: skip
+    make(plan.serial())
+    texts = {}
+    for figure in FIGURES:
+        if figure in only:
+            make([run for runs in plan.points(figure, store).values() for run in runs])
+        rows = draw.speedups(plan, store, figure)
+        if not rows:
+            continue
+        if figure == "fig4":
+            draw.convergence_figure(plan, store, out / figure)
+            continue
+        models = draw.model_curves(rows, timing, store, plan) if figure != "beyond" else {}
+        draw.speedup_figure(rows, figure, out / figure, models)
+        (out / f"{figure}.md").write_text(draw.table(rows), "utf-8")
+        texts[figure] = report.findings(rows, figure)
+        if figure == "fig3":
+            texts[figure].append(report.milder(rows))
+    return texts
+
+
+def calibrated(path: Path, args, base) -> dict:
+    """Costs of this machine, measured once for all runs."""
+    if not path.exists():
+        from dpsvi import DPSVILDA, VirtualCluster
+
+        train, *_ = split(str(args.corpus), base.documents)
+        lda = DPSVILDA(
+            base.topics, engine="simulated", cluster=VirtualCluster(1), local_step=base.local_step,
+            batch_size=base.batch_size, max_iter=1, n_jobs=1, random_state=0,
+        ).fit(train)  # fmt: skip
+        write(path, asdict(lda.exchanges_["timing"]))
+    return json.loads(path.read_text("utf-8"))
+
+
+def make_theory(quick: bool) -> dict:
+    """All trials."""
+    return {
+        "rate": theory.rate_of_convergence(quick), "guard": theory.guard(),
+        "workers": theory.most_workers(quick), "threads": theory.most_threads(quick),
+    }  # fmt: skip
+
+
+def make_validation(args) -> list[dict]:
+    """Every (n, p) of this machine."""
+    return validate.validate(
+        str(args.corpus), 6000 if args.quick else 60_000, 1 if args.quick else 5,
+        len(os.sched_getaffinity(0)), topics=50, local_step="mean_field", B=16, batch_size=64,
+        passes=2,
+    )  # fmt: skip
+
+
+def draw_trials(out: Path) -> None:
+    """Figures and tables of theory and validation, where they were made."""
+    if (path := out / "theory.json").exists():
+        theory.draw(json.loads(path.read_text("utf-8")), out / "theory")
+    if (path := out / "validate.json").exists():
+        rows = json.loads(path.read_text("utf-8"))["rows"]
+        (out / "validate.md").write_text(validate.table(rows), "utf-8")
+
+
+def write(path: Path, content) -> None:
+    """Write JSON."""
+    path.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

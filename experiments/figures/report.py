@@ -1,0 +1,175 @@
+"""The page: all figures as SVG with their tables, and what came true of the paper.
+
+One file without scripts, links or fonts from elsewhere.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+
+LINEAR = 0.8  # of n p: a speed-up above this share counts as linear
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem;
+       color: #1a1a1a; }
+h2 { margin-top: 2.5rem; border-top: 1px solid #ccc; padding-top: 1rem; }
+svg { max-width: 100%; height: auto; }
+table { border-collapse: collapse; font-size: 13px; margin: .5rem 0; }
+td, th { border-bottom: 1px solid #ddd; padding: .15rem .7rem .15rem 0; text-align: left; }
+.kind { background: #fff3cd; padding: .1rem .4rem; border-radius: .2rem; font-size: 13px; }
+.kind.measured { background: #d1e7dd; }
+code { font-size: 13px; }
+details summary { cursor: pointer; }
+"""
+
+SECTIONS = (
+    ("fig1", "Figure 1: does another node help?", "simulated"),
+    ("fig2", "Figure 2: do more threads of one node help?", "simulated"),
+    ("fig3", "Figure 3: nodes and threads together", "simulated"),
+    ("fig4", "Figure 4: perplexity against time", "simulated"),
+    ("beyond", "Beyond the paper: 10 to 1,000 nodes", "simulated"),
+    ("theory", "Theory on trial", "simulated"),
+    ("validate", "Is the simulation right? This machine, predicted and measured", "measured"),
+    ("grid", "The baseline's settings", "simulated"),
+)
+
+
+def findings(rows: list[dict], kind: str) -> list[str]:
+    """Sentences: how far each series of a figure is linear, where it is best, where it ends.
+
+    Parameters
+    ----------
+    rows : list of dict
+        From :func:`experiments.figures.draw.speedups`.
+    kind : {"fig1", "fig2", "fig3", "beyond"}
+    """
+    found = []
+    for name in dict.fromkeys(row["series"] for row in rows):
+        points = [r for r in rows if r["series"] == name and r["tsp"] is not None]
+        if not points:
+            found.append(f"{name}: no point reached the perplexity of serial SVI.")
+            continue
+        full = {r["x"]: r["x"] ** 2 if kind == "fig3" else r["x"] for r in points}
+        linear = [r["x"] for r in points if r["tsp"] >= LINEAR * full[r["x"]]]
+        best, last = max(points, key=lambda r: r["tsp"]), points[-1]
+        missing = [str(r["x"]) for r in rows if r["series"] == name and r["tsp"] is None]
+        found.append(
+            f"{name}: "
+            + (f"within {1 - LINEAR:.0%} of linear up to {max(linear)}" if linear
+               else f"never within {1 - LINEAR:.0%} of linear")
+            + f"; best {best['tsp']:.1f} at {best['x']}, {last['tsp']:.1f} at {last['x']}"
+            + (f"; missing at {', '.join(missing)}" if missing else "") + "."
+        )  # fmt: skip
+    return found
+
+
+def milder(rows: list[dict]) -> str:
+    """Whether larger B slows down later (Figure 3's stated outcome), with the numbers."""
+    lines = []
+    for network in dict.fromkeys(row["series"].split(", ")[1] for row in rows):
+        kept = {}
+        for row in rows:
+            B, where = row["series"].split(", ")
+            if where == network and row["tsp"] is not None:
+                kept.setdefault(int(B.removeprefix("B = ")), []).append((row["x"], row["tsp"]))
+        shares = {B: max(ps)[1] / max(t for _, t in ps) for B, ps in sorted(kept.items())}
+        values = [max(ps)[1] for _, ps in sorted(kept.items())]
+        holds = values == sorted(values)
+        lines.append(
+            f"{network}: at the largest n = p the speed-up is "
+            + ", ".join(f"{value:.1f} (B = {B})" for B, value in zip(shares, values, strict=True))
+            + f": the paper's milder slowing for larger B {'holds' if holds else 'does not hold'}."
+        )
+    return " ".join(lines)
+
+
+def make(folder: Path, path: Path, texts: dict[str, list[str]]) -> None:
+    """Write the page from the results in `folder`.
+
+    Parameters
+    ----------
+    folder, path : Path
+    texts : dict
+        Sentences for each section.
+    """
+    parts = []
+    for name, title, kind in SECTIONS:
+        figure, table = folder / f"{name}.svg", folder / f"{name}.md"
+        if not figure.exists() and not table.exists():
+            continue
+        parts.append(f'<h2>{title} <span class="kind {kind}">{kind}</span></h2>')
+        parts += [f"<p>{html.escape(text)}</p>" for text in texts.get(name, ())]
+        if figure.exists():
+            parts.append(_inline(figure.read_text("utf-8"), name))
+        if table.exists():
+            parts.append("<details><summary>Table</summary>")
+            parts.append(_html(table.read_text("utf-8")) + "</details>")
+    parts.append("<h2>Where the numbers come from</h2>" + _sources(folder))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>dpsvi: the paper\'s figures'
+        f"</title><style>{_STYLE}</style><h1>Scaling up SVI: the paper's figures</h1>"
+        "<p>Simulated: every local step, stale reading and merge is executed on real documents; "
+        "only time is computed, from costs measured on the machine named below.  Measured: wall "
+        "time of real processes.  TSP is the time of serial SVI over the time of DPSVI, both to "
+        "the same held-out perplexity; medians over seeds, bars are ranges, a cross is a point "
+        "that not all seeds reached.  Dotted and dashed lines are the paper's models of exchanges "
+        "one after the other and overlapping.</p>" + "\n".join(parts) + "</html>\n",
+        "utf-8",
+    )
+
+
+def _sources(folder) -> str:
+    """Command, date, machine and versions of everything in the folder."""
+    found = {}
+    for path in sorted(folder.glob("*.json*")):
+        for line in path.read_text("utf-8").splitlines() if path.suffix == ".jsonl" else [
+            path.read_text("utf-8")
+        ]:  # fmt: skip
+            entry = json.loads(line)
+            source = entry.get("from", entry)
+            if "command" in source:
+                facts = source["hardware"], source["versions"], source["date"][:10]
+                found.setdefault((source["command"], *map(json.dumps, facts)), path.name)
+    rows = [
+        f"<tr><td>{name}</td><td><code>{html.escape(command)}</code></td>"
+        f"<td>{html.escape(hardware)}</td><td>{html.escape(versions)}</td>"
+        f"<td>{json.loads(date)}</td></tr>"
+        for (command, hardware, versions, date), name in found.items()
+    ]
+    return "<table><tr><th>file<th>command<th>machine<th>versions<th>date</tr>" + "".join(
+        rows
+    ) + "</table>"
+
+
+def _inline(svg: str, name: str) -> str:
+    """The picture without its prologue; names inside made unique on the page."""
+    svg = svg[svg.index("<svg") :]
+    for kind in ('id="', "url(#", 'href="#'):
+        svg = svg.replace(kind, f"{kind}{name}-")
+    return svg
+
+
+def _html(markdown: str) -> str:
+    """Tables and lines of the Markdown that our tables use."""
+    parts, rows = [], []
+    for line in [*markdown.splitlines(), ""]:
+        if line.startswith("|"):
+            if not re.fullmatch(r"[|\s:-]+", line):
+                rows.append([html.escape(cell.strip()) for cell in line.strip("|").split("|")])
+            continue
+        if rows:
+            head, *body = rows
+            parts.append(
+                "<table><tr>" + "".join(f"<th>{cell}" for cell in head) + "</tr>"
+                + "".join(
+                    "<tr>" + "".join(f"<td>{cell}" for cell in row) + "</tr>" for row in body
+                ) + "</table>"
+            )  # fmt: skip
+            rows = []
+        if line:
+            parts.append(f"<p>{html.escape(line)}</p>")
+    return "".join(parts)

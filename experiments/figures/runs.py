@@ -1,0 +1,167 @@
+"""One run of a figure: what it is, how it is made, and the file that keeps what came out.
+
+A run is named by its settings.  What is in the file is not made again, so an interrupted figure
+goes on where it was, and anyone can draw from the file alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+NETWORKS = {"1 GbE": 1.25e8, "10 GbE": 1.25e9}
+N_TEST = 5000
+ALPHA = 0.1
+
+
+@dataclass(frozen=True)
+class Run:
+    """Settings of one simulated fit; n = 0 is serial SVI, which has no master and no network."""
+
+    corpus: str  # file name, without its folder
+    documents: int  # for training
+    topics: int = 50
+    local_step: str = "mean_field"
+    batch_size: int = 64
+    kappa: float = 0.7
+    tau0: float = 4.0
+    passes: int = 3
+    every: float = 0.25  # passes between two evaluations
+    seed: int = 0
+    n: int = 0
+    p: int = 1
+    B: int = 16
+    M: int = 1
+    network: str = "10 GbE"
+    strategy: str = "decay"
+    statistics: str = "float32"
+    prefetch: bool = False
+    stragglers: tuple = (0.0, 1.0)
+    stop_at: float = 0.0  # held-out perplexity
+    tuning: bool = False  # held out are other documents
+
+    @property
+    def key(self) -> str:
+        """Name of the run: the same settings, the same name."""
+        return json.dumps(dataclasses.asdict(self), sort_keys=True)
+
+
+class Store:
+    """Results of runs, one line of JSON each, appended as they come in."""
+
+    def __init__(self, path):
+        self.path, self.results = Path(path), {}
+        if self.path.exists():
+            for line in self.path.read_text("utf-8").splitlines():
+                entry = json.loads(line)
+                self.results[json.dumps(entry["run"], sort_keys=True)] = entry["result"]
+
+    def get(self, run: Run) -> dict | None:
+        """What came out of `run`; None if it was not made."""
+        return self.results.get(run.key)
+
+    def add(self, run: Run, result: dict, source: dict) -> None:
+        """Keep a result, on disk before anything else happens."""
+        entry = {"run": dataclasses.asdict(run), "result": result, "from": source}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+        self.results[run.key] = result
+
+    def make(self, wanted: list[Run], folder, timing: dict, source: dict, jobs: int) -> None:
+        """Make those of the `wanted` runs that are not there yet, `jobs` at a time."""
+        missing = [run for run in dict.fromkeys(wanted) if self.get(run) is None]
+        if not missing:
+            return
+        print(f"{len(missing)} of {len(wanted)} runs to make", flush=True)
+        with ProcessPoolExecutor(jobs) as pool:
+            futures = {pool.submit(simulate, run, str(folder), timing): run for run in missing}
+            for done, future in enumerate(as_completed(futures), 1):
+                run, result = futures[future], future.result()
+                self.add(run, result, source)
+                print(
+                    f"{done}/{len(missing)} n={run.n} p={run.p} B={run.B} {run.network} "
+                    f"seed {run.seed}: {result['history'][-1]}", flush=True,
+                )  # fmt: skip
+
+
+@functools.cache
+def split(path: str, documents: int):
+    """Training documents, 5,000 held-out ones and 1,000 for tuning (10 % of a small corpus)."""
+    from dpsvi.corpus import load_corpus
+
+    corpus = load_corpus(path)
+    order = np.random.default_rng(0).permutation(corpus.n_items)
+    n_test, n_tuning = min(N_TEST, corpus.n_items // 10), min(1000, corpus.n_items // 10)
+    parts = np.split(order, [n_test, n_test + n_tuning])
+    parts[2] = parts[2][:documents]
+    test, tuning, train = (corpus.select(np.sort(part)) for part in parts)
+    return train, test, tuning
+
+
+def perplexity(state, topics: int, test) -> float:
+    """Held-out perplexity of the current parameters, by document completion."""
+    from dpsvi.evaluate import completion_perplexity
+
+    lam = state.natural()[:, :topics].astype(np.float64)
+    return float(completion_perplexity(lam / lam.sum(axis=0), test, ALPHA, n_jobs=1).perplexity)
+
+
+def simulate(run: Run, folder: str, timing: dict) -> dict:
+    """Carry out `run` on the virtual cluster; times in the result are the cluster's."""
+    from dpsvi import DPSVILDA, VirtualCluster
+    from dpsvi.cluster.virtual import Network, Timing
+
+    train, test, tuning = split(str(Path(folder) / run.corpus), run.documents)
+    held_out, history = tuning if run.tuning else test, []
+
+    def observe(event) -> bool:
+        found = perplexity(event.state, run.topics, held_out)
+        history.append([event.seconds, event.items, found])
+        return found <= run.stop_at
+
+    costs = Timing(**timing)
+    cluster = VirtualCluster(
+        n_workers=max(1, run.n), timing=costs, cores=6, master_batch=run.M, strategy=run.strategy,
+        global_rate=1.0, statistics=run.statistics, prefetch=run.prefetch,
+        network=Network(bandwidth=NETWORKS[run.network]), stragglers=tuple(run.stragglers),
+        seed=run.seed,
+    )  # fmt: skip
+    if run.n == 0:
+        alone = dataclasses.replace(costs, touch=0.0, message=0.0, read=0.0, merge=0.0)
+        cluster = dataclasses.replace(cluster, timing=alone, network=Network(0.0, np.inf))
+    lda = DPSVILDA(
+        run.topics, engine="simulated", cluster=cluster, local_step=run.local_step, n_jobs=run.p,
+        local_steps=run.B, lr_rule="constant", batch_size=run.batch_size, max_iter=run.passes,
+        learning_decay=run.kappa, learning_offset=run.tau0, evaluate_every=run.every,
+        doc_topic_prior=ALPHA, topic_word_prior=None, random_state=run.seed, callbacks=[observe],
+    ).fit(train)  # fmt: skip
+    found = lda.exchanges_
+    waited, computed = (
+        sum(getattr(e, name) for e in found["exchanges"]) for name in ("waited", "seconds")
+    )
+    return {
+        "history": history, "seconds": found["seconds"], "items": lda._state.items,
+        "exchanges": len(found["exchanges"]), "bytes": found["bytes"],
+        "master_busy": found["busy"] / found["seconds"], "waiting": waited / (waited + computed),
+        "staleness": found["staleness"],
+    }  # fmt: skip
+
+
+def time_to(history: list, target: float) -> float | None:
+    """Seconds until the perplexity was `target`, between evaluations log-linear; None if never."""
+    before = None
+    for seconds, _, found in history:
+        if found <= target:
+            if before is None or before[1] == found:
+                return seconds
+            share = (np.log(before[1]) - np.log(target)) / (np.log(before[1]) - np.log(found))
+            return before[0] + float(share) * (seconds - before[0])
+        before = seconds, found
+    return None

@@ -1,0 +1,110 @@
+"""Simulated against measured: every (n, p) that the cores of this machine can hold.
+
+The virtual cluster is this machine: its times are measured just before each fit that is predicted,
+workers share its socket, messages cost what the pauses between two looks at them cost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from experiments.figures.runs import ALPHA, perplexity, split
+
+_ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+# Both sides look for messages every 0.05 ms at first and every 1 ms after a while.
+POLLING = 5e-4
+
+
+def fit(settings: dict) -> dict | None:
+    """One fit, on every rank; what rank 0 measured."""
+    from dpsvi import DPSVILDA, VirtualCluster
+    from dpsvi.cluster.virtual import Network
+
+    train, test, _ = split(settings["corpus"], settings["documents"])
+    engine, cluster = settings["engine"], None
+    if engine == "simulated":
+        cluster = VirtualCluster(
+            n_workers=settings["n"], workers_a_node=settings["n"], master_apart=False,
+            network=Network(POLLING, float("inf")), seed=settings["seed"],
+        )  # fmt: skip
+    lda = DPSVILDA(
+        settings["topics"], engine=engine, cluster=cluster, local_step=settings["local_step"],
+        n_jobs=settings["p"], local_steps=settings["B"], lr_rule="constant",
+        batch_size=settings["batch_size"], max_iter=settings["passes"],
+        evaluate_every=settings["passes"], doc_topic_prior=ALPHA, topic_word_prior=None,
+        random_state=settings["seed"],
+    ).fit(train)  # fmt: skip
+    if engine == "mpi":
+        from mpi4py import MPI
+
+        if MPI.COMM_WORLD.Get_rank():
+            return None
+    return {
+        "seconds": lda.exchanges_["seconds"],
+        "perplexity": perplexity(lda._state, settings["topics"], test),
+    }
+
+
+def launch(settings: dict) -> dict:
+    """Run :func:`fit` in processes of its own."""
+    start = []
+    if settings["engine"] == "mpi":
+        mpiexec = str(Path(sys.executable).parent / "mpiexec")
+        start = [mpiexec, "-n", str(settings["n"] + 1)]
+        if "Open MPI" in subprocess.check_output([mpiexec, "--version"], text=True):
+            start[1:1] = ["--oversubscribe", "--bind-to", "none"]
+    done = subprocess.run(
+        [*start, sys.executable, "-m", "experiments.figures", "--fit", json.dumps(settings)],
+        env={**os.environ, **_ROOT_MAY}, capture_output=True, text=True, timeout=900,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def validate(corpus: str, documents: int, seeds: int, n_cores: int, **settings) -> list[dict]:
+    """Predicted and measured seconds and perplexity of every (n, p) with n p <= `n_cores`."""
+    rows = []
+    for n in range(1, n_cores + 1):
+        for p in range(1, n_cores // n + 1):
+            pairs = []
+            for seed in range(seeds):
+                common = {
+                    "corpus": corpus, "documents": documents, "n": n, "p": p, "seed": seed,
+                    **settings,
+                }  # fmt: skip
+                pairs.append(
+                    [launch({**common, "engine": engine}) for engine in ("simulated", "mpi")]
+                )
+                print(f"n={n} p={p} seed {seed}: {pairs[-1]}", flush=True)
+            row = {"n": n, "p": p}
+            for name in ("seconds", "perplexity"):
+                ratios = [simulated[name] / measured[name] for simulated, measured in pairs]
+                row[name] = {
+                    "simulated": statistics.median(pair[0][name] for pair in pairs),
+                    "measured": statistics.median(pair[1][name] for pair in pairs),
+                    "ratio": statistics.median(ratios), "range": [min(ratios), max(ratios)],
+                }  # fmt: skip
+            rows.append(row)
+    return rows
+
+
+def table(rows: list[dict]) -> str:
+    """Markdown."""
+    lines = [
+        "| n | p | seconds, simulated | measured | ratio (range) | perplexity, simulated "
+        "| measured | ratio |", "|---|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for row in rows:
+        time, found = row["seconds"], row["perplexity"]
+        lines.append(
+            f"| {row['n']} | {row['p']} | {time['simulated']:.2f} | {time['measured']:.2f} "
+            f"| {time['ratio']:.2f} ({time['range'][0]:.2f}-{time['range'][1]:.2f}) "
+            f"| {found['simulated']:.0f} | {found['measured']:.0f} | {found['ratio']:.4f} |"
+        )
+    return "\n".join(lines) + "\n"

@@ -50,6 +50,10 @@ def importers(layer):
 
 FACE = {"dpsvi.estimator", "dpsvi.topic_model", "dpsvi.commands", "dpsvi.report", "dpsvi.interop"}
 RUNS = {"dpsvi.engines", "dpsvi.fit", "dpsvi.task", "dpsvi.cluster", "dpsvi.checkpoint"}
+MPI_SIDE = {
+    "dpsvi.engines.mpi", "dpsvi.cluster.channel", "dpsvi.cluster.pulse", "dpsvi.cluster.world",
+    "dpsvi.cluster.lead", "dpsvi.cluster.follow",
+}  # fmt: skip
 # layer: what it must know nothing of, besides the layers of FACE
 BLIND = {
     "dpsvi.base": {"dpsvi"},
@@ -68,8 +72,8 @@ BLIND = {
     "dpsvi.passes": RUNS | {"dpsvi.models", "dpsvi.schedules", "dpsvi.svi", "dpsvi.jit"},
     "dpsvi.checkpoint": {"dpsvi.models", "dpsvi.kernels", "dpsvi.schedules", "dpsvi.cluster"},
     "dpsvi.cluster": {"dpsvi.models", "dpsvi.kernels", "dpsvi.schedules", "dpsvi.evaluate"},
-    "dpsvi.cluster.master": {"dpsvi.engines.mpi", "dpsvi.cluster.channel", "dpsvi.cluster.world"},
-    "dpsvi.cluster.worker": {"dpsvi.engines.mpi", "dpsvi.cluster.channel", "dpsvi.cluster.world"},
+    "dpsvi.cluster.master": MPI_SIDE,
+    "dpsvi.cluster.worker": MPI_SIDE,
     "dpsvi.corpus": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.jit", "dpsvi.kernels"},
     "dpsvi.evaluate": RUNS | {"dpsvi.models", "dpsvi.svi"},
     "dpsvi.io": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.corpus"},

@@ -5,9 +5,14 @@
     passes.Passes      which steps, given to whom, done or not
     master.Master      hands out steps and rows, merges updates by a strategy      no MPI
     worker.Worker      reads rows, makes local steps, sends an update              no MPI
-    messages           one buffer: JSON header + arrays
-    channel, pulse     MPI: non-blocking messages; who is alive
+    messages           one buffer: JSON header + arrays                            no MPI
+    channel, pulse     non-blocking messages; who is alive
+    segments           long messages to ranks of the same host: read in place
+    lead, follow       rank 0 and the others: messages, lost ranks, signals, the end
     dpsvi.engines.mpi  puts them together
+
+    virtual, calibrate       a cluster that is not there; what work costs
+    dpsvi.engines.simulated  master and workers in virtual time
 
 One exchange of a worker that holds work k and has been told its rows::
 

@@ -25,6 +25,8 @@ _TAG, _TAG_MORE = 1, 2
 _LENT, _BACK = -1, -2  # in the place of a length
 _NOTE = 8 * (1 + len(Token._fields))  # bytes
 ENDED = "its process ended"  # what MPI reports; silence may be something else
+LEAVE_SECONDS = 20.0  # for the last words of both sides
+LONGEST = 200  # characters of a reason
 DROPPED = "dropped"  # told to a rank that is not waited for any more
 _ABANDONED: list = []
 

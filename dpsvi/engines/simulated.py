@@ -23,11 +23,11 @@ import numpy as np
 from dpsvi.cluster.calibrate import measure
 from dpsvi.cluster.master import Master
 from dpsvi.cluster.messages import Message, deliver
+from dpsvi.cluster.prepare import for_workers
 from dpsvi.cluster.virtual import VirtualCluster
 from dpsvi.cluster.worker import Worker
 from dpsvi.engines.loop import DIVERGED, RUNNING, add_rows
 from dpsvi.fit import Job
-from dpsvi.passes import Passes
 
 
 def fit(job: Job) -> bool:
@@ -38,21 +38,13 @@ def fit(job: Job) -> bool:
     Raises
     ------
     ValueError
-        ``job.cluster`` is not a :class:`~dpsvi.cluster.virtual.VirtualCluster`, or the model
-        remembers local parameters between visits.
+        ``job.cluster`` is not a :class:`~dpsvi.cluster.virtual.VirtualCluster`, or as
+        :func:`dpsvi.cluster.prepare.for_workers`.
     """
     options = VirtualCluster() if job.cluster is None else job.cluster
     if not isinstance(options, VirtualCluster):
         raise ValueError(f"engine='simulated' needs cluster=VirtualCluster(...), got {options!r}")
-    model, passes = job.state.model, job.passes
-    if model.item_memory or model.value_memory:
-        raise ValueError("engine='simulated' cannot remember local parameters between visits")
-    if options.sharding == "shard" and not passes.n_done:
-        passes = Passes(
-            passes.n_items, passes.batch_size, passes.n_passes, passes.seed, options.n_workers,
-            passes.clock,
-        )  # fmt: skip
-    job = job._replace(cluster=options, passes=passes)
+    job = for_workers(job, options, options.n_workers)
     simulation = _Simulation(job, options.timing or measure(job))
     try:
         simulation.run()

@@ -1,0 +1,106 @@
+"""A worker rank's side of a fit: messages to rank 0 and back, its loss, signals, the end.
+
+What a worker does is in :mod:`dpsvi.cluster.worker`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from dpsvi.cluster.channel import DROPPED, LEAVE_SECONDS, LONGEST, Channel
+from dpsvi.cluster.pulse import Pulse
+from dpsvi.cluster.worker import Worker
+from dpsvi.cluster.world import World
+from dpsvi.errors import DivergedError, DroppedError, LostRankError
+from dpsvi.fit import Job
+
+log = logging.getLogger(__name__)
+
+_ABORT_APART, _ABORT_LATEST = 0.5, 2.0  # seconds
+
+
+def follow(job: Job, here: World, pulse: Pulse) -> bool:
+    """Work for rank 0 until it says stop; whether its observer ended the fit."""
+    worker = Worker(job)
+    channel = Channel(here.data, worker.pool, pulse.silent, here.near)
+
+    def check():
+        if 0 in channel.lost():
+            # One after the other: the first that raises ends the job, and Open MPI's mpiexec
+            # (5.0.11) can deadlock when two ranks abort at once.
+            time.sleep(min(_ABORT_APART * (here.rank - 1), _ABORT_LATEST))
+            raise LostRankError("rank 0, the master, is lost")
+
+    interrupt = None
+    try:
+        channel.send(0, worker.hello())
+        while (message := channel.receive(check)[1]).header["kind"] != "stop":
+            try:
+                for answer in worker.turn(message):
+                    channel.send(0, answer)
+            except DivergedError as error:
+                channel.send(0, _note(worker, "diverged", str(error)))
+    except KeyboardInterrupt as error:
+        interrupt = error
+        message = _leave(worker, channel, check, "ended by a signal")
+    except LostRankError:
+        raise
+    except Exception as error:
+        channel.send(0, _note(worker, "leave", f"failed: {error}"))
+        channel.flush(1.0)
+        raise
+    reason = message.header["reason"] if message is not None else "no answer"
+    if reason == DROPPED and interrupt is None:
+        log.warning("the others go on without this rank: it was silent for too long")
+        # Not before they have ended: a rank that leaves with an error ends the whole job.
+        while channel.receive()[1].header["kind"] != "stop":
+            pass
+        raise DroppedError("the others have gone on without this rank: it was silent for too long")
+    here.lost |= set(message.header.get("lost", ()) if message is not None else ())
+    if message is not None and "rows" in message.arrays:
+        _adopt(job.state, message)
+    channel.send(0, worker.pool.message({"kind": "bye"}))
+    channel.flush(LEAVE_SECONDS)
+    if interrupt is not None:
+        raise interrupt
+    if reason.startswith("diverged"):
+        raise DivergedError(reason.removeprefix("diverged: "))
+    if reason == "interrupted":
+        raise KeyboardInterrupt
+    if reason != "done":
+        time.sleep(2.0)  # rank 0 knows more, and is to end the job
+        raise LostRankError(f"rank 0, the master, {reason}")
+    return message.header["ended"]
+
+
+def _note(worker, kind, reason):
+    return worker.pool.message({"kind": kind, "reason": reason[:LONGEST]})
+
+
+def _leave(worker, channel, check, reason):
+    """Give all work back and wait for the end; None when it does not come."""
+    channel.send(0, _note(worker, "leave", reason))
+    end = time.monotonic() + LEAVE_SECONDS / 2
+
+    def limited():
+        check()
+        if time.monotonic() > end:
+            raise TimeoutError
+
+    try:
+        while (message := channel.receive(limited)[1]).header["kind"] != "stop":
+            worker.pool.give(message.buffer)
+    except (TimeoutError, LostRankError):
+        return None
+    return message
+
+
+def _adopt(state, message) -> None:
+    """Take over the final parameters of the master."""
+    state.shared.rows[...] = message.arrays["rows"]
+    state.scale, state.step = 1.0, message.header["step"]
+    state.items = message.header["items"]
+    state.model.hyper[:] = message.arrays["hyper"]
+    state.model.prior[...] = message.arrays["prior"]
+    state.recount()

@@ -1,0 +1,186 @@
+"""Rank 0's side of a fit: messages to the master and back, lost workers, the end.
+
+What the master decides is in :mod:`dpsvi.cluster.master`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import queue
+import signal
+import threading
+import time
+from contextlib import suppress
+
+from dpsvi.cluster.channel import DROPPED, LEAVE_SECONDS, LONGEST, POLLS, Channel
+from dpsvi.cluster.master import Master
+from dpsvi.cluster.messages import deliver
+from dpsvi.cluster.pulse import SILENT, Pulse
+from dpsvi.cluster.signals import Deferred
+from dpsvi.cluster.worker import Worker
+from dpsvi.cluster.world import World, launched_with_ulfm
+from dpsvi.errors import DivergedError, LostRankError
+from dpsvi.fit import Job
+
+log = logging.getLogger(__name__)
+
+
+def lead(job: Job, here: World, pulse: Pulse | None, n_workers: int) -> bool:
+    """Be the master, and a worker too where that is wanted; whether the observer ended the fit."""
+    master = Master(job, n_workers)
+    channel = Channel(here.data, master.pool, pulse.silent, here.near) if here.others else None
+    if channel is not None:
+        channel.gone |= here.lost
+    local = _LocalWorker(job, master) if n_workers > len(here.others) else None
+    reason = "failed"
+    try:
+        with Deferred() as signals:
+            _serve(master, channel, local, here, pulse, signals)
+        reason = "done"
+    except KeyboardInterrupt:
+        reason = "interrupted"
+        if job.checkpoint is not None:
+            job.checkpoint(master.snapshot(), True)
+        raise
+    except DivergedError as error:
+        reason = f"diverged: {error}"
+        raise
+    except Exception as error:
+        reason = f"failed: {error}"
+        raise
+    finally:
+        if local is not None:
+            local.stop()
+        if channel is not None:
+            _dismiss(master, channel, here, pulse, reason)
+        elif reason in ("done", "interrupted"):
+            master.parameters.renormalise()
+        master.report()
+    return master.ended
+
+
+def _serve(master, channel, local, here, pulse, signals) -> None:
+    """Take messages and answer them until all is done."""
+    pause = POLLS[0]
+    while not master.finished:
+        signals.deliver()
+        arrived = list(channel.poll()) if channel is not None else []
+        if local is not None:
+            arrived += local.poll()
+        for rank, message in arrived:
+            if message.header["kind"] == "leave":
+                left = master.pool.message({"kind": "stop", "reason": DROPPED})
+                channel.send(rank, left)
+                _lose(master, rank, message.header["reason"], here, pulse)
+            else:
+                master.take(rank, message)
+            signals.deliver()
+        if channel is not None:
+            for rank, reason in channel.lost().items():
+                _lose(master, rank, reason, here, pulse)
+        outbox, master.outbox = master.outbox, []
+        for rank, message, keep in outbox:
+            if rank == 0:
+                local.send(message, keep)
+            else:
+                channel.send(rank, message, keep)
+        if arrived:
+            pause = POLLS[0]
+        elif channel is not None:
+            pause = channel.rest(pause)
+        else:
+            time.sleep(POLLS[1])
+
+
+def _lose(master, rank, reason, here, pulse):
+    _forget(rank, reason, here, pulse)
+    host, number = master.places.get(rank, (None, None))
+    if rank in here.frozen and host == platform.node() and launched_with_ulfm():
+        # A dead rank is no trouble to this MPI; a stopped one keeps mpiexec from ending.
+        with suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
+        here.frozen.discard(rank)
+    if master.job.cluster.on_lost == "abort":
+        log.error("rank %d is lost (%s)", rank, reason)
+        raise LostRankError(f"rank {rank} is lost: {reason}")
+    master.drop(rank, reason)
+
+
+def _dismiss(master, channel, here, pulse, reason) -> None:
+    """Tell all workers to stop, and wait until they have: nobody's message may be left over."""
+    for rank in here.frozen:
+        channel.tell(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
+    waiting = set(here.others)
+    known = reason in ("done", "interrupted")
+    if waiting:
+        message = master.stop_message(reason[:LONGEST], here.lost, parameters=known)
+        for rank in waiting:
+            channel.send(rank, message, keep=True)
+    end = time.monotonic() + LEAVE_SECONDS + master.job.cluster.silent_seconds
+    while waiting and time.monotonic() < end:
+        for rank, answer in channel.poll():
+            if answer.header["kind"] == "bye":
+                waiting.discard(rank)
+            master.pool.give(answer.buffer)
+        for rank, why in channel.lost().items():
+            _forget(rank, why, here, pulse)
+            waiting.discard(rank)
+            log.warning("rank %d is lost (%s)", rank, why)
+        time.sleep(POLLS[0])
+    for rank in waiting:
+        log.warning("rank %d did not say good-bye", rank)
+        _forget(rank, SILENT, here, pulse)
+
+
+def _forget(rank, reason, here, pulse):
+    pulse.forget(rank)
+    here.lost.add(rank)
+    if reason.startswith(SILENT):
+        here.frozen.add(rank)
+
+
+class _LocalWorker:
+    """A worker in a thread of rank 0."""
+
+    def __init__(self, job: Job, master: Master):
+        self.master, self._inbox, self._outbox = master, queue.Queue(), queue.Queue()
+        self._worker, self._job = None, job
+        self._thread = threading.Thread(target=self._run, name="dpsvi-worker", daemon=True)
+        self._thread.start()
+
+    def send(self, message, keep) -> None:
+        """Hand over a message."""
+        self._inbox.put((message, keep))
+
+    def poll(self):
+        """Messages of the worker; raises what the worker raised."""
+        found = []
+        while not self._outbox.empty():
+            item = self._outbox.get()
+            if isinstance(item, BaseException):
+                raise item
+            found.append((0, deliver(item, self._worker.pool, self.master.pool, False)))
+        return found
+
+    def stop(self) -> None:
+        """End the thread after the step it is in."""
+        if self._worker is not None:
+            self._worker.leave()
+        self._inbox.put((None, False))
+        self._thread.join()
+
+    def _run(self):
+        try:
+            self._worker = Worker(self._job)
+            self._outbox.put(self._worker.hello())
+            while True:
+                message, keep = self._inbox.get()
+                if message is None:
+                    return
+                grant = deliver(message, self.master.pool, self._worker.pool, keep)
+                for answer in self._worker.turn(grant):
+                    self._outbox.put(answer)
+        except BaseException as error:  # raised again in the main thread
+            self._outbox.put(error)

@@ -16,6 +16,7 @@ import numpy as np
 from dpsvi.base import Event, Reading, Update
 from dpsvi.cluster.messages import Message, Pool
 from dpsvi.cluster.parameters import MasterParameters
+from dpsvi.cluster.steering import Steering
 from dpsvi.cluster.worker import describe
 from dpsvi.errors import DivergedError, DpsviError, LostRankError
 from dpsvi.fit import Job, Snapshot, blind_steps, refine_cuts
@@ -87,6 +88,7 @@ class Master:
         self._tally = job.tally
         self._looks = Cuts(self.passes.steps_a_pass, job.observe_every)
         self._refines = refine_cuts(job.state.model, self.passes.steps_a_pass)
+        self._steering = None if options.waiting is None else Steering(options.waiting)
         self._applied = self.passes.n_done
         self._started, self._before = None, job.seconds
 
@@ -229,6 +231,8 @@ class Master:
                     report["seconds"],
                 )
             )  # fmt: skip
+            if self._steering is not None:
+                self._steering.learn(grant.worker, report["waited"], report["seconds"])
             state.step += report["n_done"]
             state.items += report["n_items"]
             self._applied += report["n_done"]
@@ -293,7 +297,7 @@ class Master:
             in_flight = self._in_flight()
             if in_flight and in_flight + grant.work.n_steps > room:
                 return False
-        work = self.passes.grant(ask.worker, self._most_steps(room), self.workers)
+        work = self.passes.grant(ask.worker, self._most_steps(ask.worker, room), self.workers)
         if work is None and ask.want is None:
             return False
         header = {"kind": "grant", "reading": ask.want, "work": None, "work_id": None}
@@ -331,9 +335,10 @@ class Master:
     def _in_flight(self) -> int:
         return sum(g.work.n_steps for g in self._grants.values() if g.reading is not None)
 
-    def _most_steps(self, room) -> int:
+    def _most_steps(self, worker, room) -> int:
         job, n_workers = self.job, max(1, self.n_workers) * (2 if self.job.cluster.prefetch else 1)
-        most = job.n_jobs * (job.local_steps or LOCAL_STEPS)
+        steered = LOCAL_STEPS if self._steering is None else self._steering.steps(worker)
+        most = job.n_jobs * (job.local_steps or steered)
         if job.local_steps is None:
             most = min(most, int(_PASS_IN_FLIGHT * self.passes.steps_a_pass / n_workers))
             if n_workers > 1:

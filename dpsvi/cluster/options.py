@@ -32,6 +32,9 @@ class Cluster:
     prefetch : bool
         Ask for the next parameters before the local steps instead of after them: nobody waits for
         the network, and everybody's parameters are one update older.
+    waiting : float in (0, 0.9] or None
+        Steer B, the local steps, so that workers wait for this share of their time.  None: a fixed
+        B.  Of no effect where the estimator's `local_steps` is given.
     master_works : bool
         Rank 0 computes too, in a thread.  It always does when it is alone.
     silent_seconds : float, > 0
@@ -52,6 +55,7 @@ class Cluster:
     sharding: str = "whole"
     statistics: str = "float32"
     prefetch: bool = False
+    waiting: float | None = None
     master_works: bool = False
     silent_seconds: float = 20.0
     on_lost: str = "drop"
@@ -62,6 +66,8 @@ class Cluster:
         check_choice("on_lost", self.on_lost, ["drop", "abort"])
         check_number("master_batch", self.master_batch, low=1, integer=True)
         check_number("silent_seconds", self.silent_seconds, low=0, open_low=True)
+        if self.waiting is not None:
+            check_number("waiting", self.waiting, low=0, high=0.9, open_low=True)
         self.make_strategy()
 
     def make_strategy(self):

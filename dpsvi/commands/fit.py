@@ -66,6 +66,10 @@ def add_cluster_arguments(parser) -> None:
     group.add_argument("--sharding", choices=["whole", "shard"], help="[whole]")
     group.add_argument("--statistics", choices=["float32", "bfloat16"], help="[float32]")
     group.add_argument("--prefetch", action="store_true", default=None, help="never wait for rows")
+    group.add_argument(
+        "--waiting", type=float, metavar="SHARE", help="steer B: workers wait so much"
+    )
+    group.add_argument("--workers", type=int, metavar="N", help="of --engine simulated [1]")
     group.add_argument("--master-works", action="store_true", default=None)
     group.add_argument("--silent-seconds", type=float, metavar="S", help="then a rank is lost [20]")
     group.add_argument("--on-lost", choices=["drop", "abort"], help="[drop]")
@@ -79,7 +83,12 @@ def add_cluster_arguments(parser) -> None:
 def cluster_of(args) -> Cluster:
     """The options that were given."""
     given = {field.name: getattr(args, field.name, None) for field in fields(Cluster)}
-    return Cluster(**{name: value for name, value in given.items() if value is not None})
+    given = {name: value for name, value in given.items() if value is not None}
+    if getattr(args, "engine", None) == "simulated":
+        from dpsvi.cluster.virtual import VirtualCluster
+
+        return VirtualCluster(n_workers=args.workers or 1, **given)
+    return Cluster(**given)
 
 
 def make_estimator(args, n_items: int):

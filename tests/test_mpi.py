@@ -77,7 +77,7 @@ def test_options(kind, settings, tmp_path, alone):
 
 
 COPIED = "segments.near = lambda comm: frozenset()"
-LENT = "segments._LEAST = 2_000"  # bytes: even these small messages
+LENT = "segments.LEAST = 2_000"  # bytes: even these small messages
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)

@@ -57,7 +57,9 @@ def test_what_was_freed_cannot_be_opened():
     again = segments.allocate(N)  # likely with the same descriptor and address
     assert segments.token(again).serial != token.serial
     with pytest.raises(FileNotFoundError):
-        Mapped().open(Token(2**22 + 1, 3, 1, N))  # no such process
+        Mapped().open(token)
+    with pytest.raises(FileNotFoundError):
+        Mapped().open(Token(2**22 + 1, 3, 1, 1, N))  # no such process
 
 
 def test_a_mapping_is_kept_while_it_is_new():
@@ -71,6 +73,7 @@ def test_a_mapping_is_kept_while_it_is_new():
     for token in tokens:
         mapped.open(token)
     assert [int(mapped.open(token)[0]) for token in tokens] == list(range(20))
+    assert len(mapped._kept) == 8
     assert first[0] == 0, "still there for whoever holds it"
     buffers[3][0] = 99
     assert mapped.open(tokens[3])[0] == 99, "the same memory"

@@ -83,6 +83,52 @@ def test_the_master_is_a_bottleneck(X):
     assert found["busy"] / found["seconds"] > 0.9
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"prefetch": True}, {"statistics": "bfloat16"}, {"master_batch": 2, "global_rate": 0.5},
+        {"sharding": "shard"}, {"strategy": "displacement"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_options(X, options):
+    """Every document is visited, nobody works faster than its clock, the fit is as good."""
+    plain = fit(X, n_workers=3, max_iter=4)
+    lda = fit(X, n_workers=3, max_iter=4, **options)
+    assert lda._state.items == 4 * N_DOCUMENTS
+    assert lda.exchanges_["seconds"] >= 2 * N_STEPS / 3
+    assert all(e.waited >= 0 for e in lda.exchanges_["exchanges"])
+    assert lda.perplexity(X) == pytest.approx(plain.perplexity(X), rel=0.1)
+
+
+def test_prefetch_hides_the_network(X):
+    """Rows are there when they are needed, so nobody waits; but parameters are older."""
+    network = Network(latency=1.0, bandwidth=np.inf)
+    plain, ahead = (
+        fit(X, n_workers=2, network=network, prefetch=prefetch).exchanges_
+        for prefetch in (False, True)
+    )
+    # Without it 2 seconds of 6 are spent on the way.
+    assert plain["seconds"] == pytest.approx(N_STEPS / 2 * 6 / 4, rel=0.1)
+    assert ahead["seconds"] == pytest.approx(N_STEPS / 2, rel=0.1)
+    assert max(ahead["staleness"]) > max(plain["staleness"])
+
+
+def test_work_on_messages_is_no_waiting(X):
+    costly = dataclasses.replace(SECOND, touch=1e-4)
+    found = fit(X, n_workers=1, timing=costly).exchanges_
+    assert all(e.waited == pytest.approx(0, abs=1e-9) for e in found["exchanges"])
+    assert found["seconds"] > 1.2 * N_STEPS
+
+
+def test_what_messages_cost_is_small_beside_the_steps(X):
+    """Sixteen steps of 10 documents touch 120 rows of 16 numbers: microseconds."""
+    timing = fit(X, timing=None).exchanges_["timing"]
+    n_bytes = 2 * 120 * 16 * 4
+    assert timing.message < 2e-3
+    assert n_bytes * (timing.touch + timing.read) < 16 * (timing.step + timing.value * 300)
+
+
 def test_a_slow_worker_does_not_set_the_pace(X):
     uneven = fit(X, n_workers=4, local_steps=1, stragglers=(0.25, 10.0)).exchanges_
     assert N_STEPS / 3.1 <= uneven["seconds"] <= N_STEPS / 3.1 + 10 + 1  # it may be the last

@@ -19,6 +19,7 @@ from dpsvi.svi import State, step_tables
 from dpsvi.task import make_task, make_works
 
 _QUANTILES = 21
+_WARM, _TIMED = 2, 4  # exchanges
 _RATE = 1e-3  # small: parameters hardly change, the scale need not be folded in
 
 
@@ -42,7 +43,7 @@ def measure(job: Job, n_steps: int = 60, repeats: int = 3) -> Timing:
     step, value = _line(n_values, seconds)
     ratio = seconds / (step + value * n_values)
     whole = np.median([run.total for run in together]) / np.median([run.total for run in alone])
-    exchanges = [_exchange(job, b) for b in (1, 4, 16) for _ in range(repeats)]
+    exchanges = [exchange for b in (1, 4, 16) for exchange in _exchanges(job, b)]
     message, each = _line(
         np.array([e.n_bytes for e in exchanges]), np.array([e.master for e in exchanges])
     )
@@ -53,8 +54,7 @@ def measure(job: Job, n_steps: int = 60, repeats: int = 3) -> Timing:
         contention=max(0.0, 2 * float(whole) - 1),
         lost=float(max(0.0, np.median([run.lost for run in together]))),
         touch=sum(e.worker for e in exchanges) / n_bytes,
-        # A message is a reading and an update; both move the same bytes.
-        message=message / 2, read=each, merge=each,
+        message=message, read=each, merge=each,
     )  # fmt: skip
 
 
@@ -67,8 +67,8 @@ class _Run(NamedTuple):
 
 class _Exchange(NamedTuple):
     n_bytes: int  # of rows, there and back
-    master: float  # seconds
-    worker: float  # seconds without the local steps
+    master: float  # seconds of the master: one message, merged and answered
+    worker: float  # seconds of the worker without the local steps
 
 
 def _scratch(job, n_steps):
@@ -123,24 +123,31 @@ def _steps(job, n_threads) -> _Run:
     return _Run(n_values[:n_steps], np.array(seconds), whole, float(lost / added))
 
 
-def _exchange(job, b) -> _Exchange:
-    """One turn of one worker with `b` steps."""
+def _exchanges(job, b) -> list[_Exchange]:
+    """Some exchanges of one worker with `b` steps each, when all memory has been used before."""
     job = job._replace(state=_copy(job.state), local_steps=b)
     passes = job.passes
-    job = job._replace(passes=Passes(passes.n_items, passes.batch_size, 3, passes.seed))
+    n_steps = b * (_WARM + _TIMED + 1)
+    n_passes = 2 * -(-n_steps // passes.steps_a_pass) + 1
+    job = job._replace(passes=Passes(passes.n_items, passes.batch_size, n_passes, passes.seed))
     master, worker = Master(job, 2), Worker(job)
     master.take(2, worker.hello())  # a second one, that never works: no exact copies
-    seconds, message = 0.0, worker.hello()
-    while not master.exchanges:
+    message, found, spent = worker.hello(), [], 0.0
+    while len(found) < _WARM + _TIMED:
+        update, before = message.header.get("update"), master.busy
         master.take(1, message)
+        busy = master.busy - before
         (answer,) = (answer for rank, answer, _ in master.outbox if rank == 1)
         master.outbox.clear()
+        if update is not None:
+            found.append(_Exchange(message.n_bytes + answer.n_bytes, busy, spent))
         grant = deliver(answer, master.pool, worker.pool, False)
         started = time.perf_counter()
         (message,) = worker.turn(grant)
-        seconds += time.perf_counter() - started
-    exchange = master.exchanges[0]
-    return _Exchange(exchange.n_bytes, master.busy, max(0.0, seconds - exchange.seconds))
+        spent = time.perf_counter() - started
+        if message.header["update"] is not None:
+            spent -= message.header["update"]["seconds"]
+    return found[_WARM:]
 
 
 def _line(x, y) -> tuple[float, float]:

@@ -9,15 +9,19 @@ the fit could use.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from dpsvi.cluster import segments
 from dpsvi.cluster.messages import Message, Pool, parse, total_bytes
 from dpsvi.cluster.segments import Mapped, Segments, Token
 from dpsvi.errors import LostRankError
+
+log = logging.getLogger(__name__)
 
 CHUNK = 2**30  # bytes; MPI counts are 32-bit
 POLLS = 5e-5, 1e-3  # seconds between two polls, at first and at most
@@ -66,7 +70,8 @@ class Channel:
         if rank in self.gone:
             return
         payload, requests = message.payload, []
-        token = self._segments.token(message.buffer) if rank in self.near else None
+        long = rank in self.near and message.n_bytes >= segments.LEAST
+        token = self._segments.token(message.buffer) if long else None
         if token is not None:
             if keep:
                 self.pool.hold(message.buffer)
@@ -142,7 +147,9 @@ class Channel:
         _ABANDONED.append(self._receiving.pop(rank, None))
         self._sending = [s for s in self._sending if s[0] != rank]
         self._arrived = deque(found for found in self._arrived if found[0] != rank)
-        self._lent = {key: buffer for key, buffer in self._lent.items() if key[0] != rank}
+        # Its process may still read these: they are not used again.
+        for key in [key for key in self._lent if key[0] == rank]:
+            _ABANDONED.append(self._lent.pop(key))
 
     def _lose(self, rank, reason):
         if rank not in self.gone:
@@ -227,8 +234,10 @@ class Channel:
         token = Token(*numbers)
         try:
             buffer = self._mapped.open(token)
-        except (FileNotFoundError, ProcessLookupError):
-            return  # the process has ended, which MPI reports too
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            # The process has ended, which MPI or the heartbeats report, or has given this rank up.
+            log.debug("a message of rank %d is gone", rank)
+            return
         self.pool.borrow(buffer, lambda: self._post(rank, _BACK, token.serial))
         self._arrived.append((rank, parse(buffer)))
 

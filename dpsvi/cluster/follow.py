@@ -32,6 +32,11 @@ def follow(job: Job, here: World, pulse: Pulse) -> bool:
             time.sleep(min(_ABORT_APART * (here.rank - 1), _ABORT_LATEST))
             raise LostRankError("rank 0, the master, is lost")
 
+    def still_there():
+        # Rank 0 sends a dropped rank no heartbeats any more: only its death counts.
+        if 0 in channel.gone:
+            raise LostRankError("rank 0, the master, is lost")
+
     interrupt = None
     try:
         channel.send(0, worker.hello())
@@ -54,12 +59,13 @@ def follow(job: Job, here: World, pulse: Pulse) -> bool:
     if reason == DROPPED and interrupt is None:
         log.warning("the others go on without this rank: it was silent for too long")
         # Not before they have ended: a rank that leaves with an error ends the whole job.
-        while channel.receive()[1].header["kind"] != "stop":
+        while channel.receive(still_there)[1].header["kind"] != "stop":
             pass
         raise DroppedError("the others have gone on without this rank: it was silent for too long")
     here.lost |= set(message.header.get("lost", ()) if message is not None else ())
     if message is not None and "rows" in message.arrays:
         _adopt(job.state, message)
+        worker.pool.give(message.buffer)
     channel.send(0, worker.pool.message({"kind": "bye"}))
     channel.flush(LEAVE_SECONDS)
     if interrupt is not None:

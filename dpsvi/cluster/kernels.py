@@ -5,7 +5,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from dpsvi.jit import EXACT_FLAGS, bits_from_float, float_from_bits, kernel
+from dpsvi.jit import EXACT_FLAGS, bits_from_float, float_from_bits, kernel, prefetch
+
+_AHEAD = 8  # rows: touched ones lie anywhere, the next must be on their way
 
 
 @kernel
@@ -18,9 +20,24 @@ def mark_rows(offsets, index, items, mark):
 
 
 @kernel
+def gather(rows, touched, values):
+    """``values = rows[touched]``."""
+    n = touched.shape[0]
+    for i in range(n):
+        if i + _AHEAD < n:
+            prefetch(rows, np.int64(touched[i + _AHEAD]))
+        row, value = rows[touched[i]], values[i]
+        for k in range(row.shape[0]):
+            value[k] = row[k]
+
+
+@kernel
 def scatter(rows, touched, values):
     """``rows[touched] = values``."""
-    for i in range(touched.shape[0]):
+    n = touched.shape[0]
+    for i in range(n):
+        if i + _AHEAD < n:
+            prefetch(rows, np.int64(touched[i + _AHEAD]))
         row, value = rows[touched[i]], values[i]
         for k in range(row.shape[0]):
             row[k] = value[k]
@@ -29,7 +46,10 @@ def scatter(rows, touched, values):
 @kernel
 def changes(rows, touched, base, change):
     """``change = rows[touched] - base``."""
-    for i in range(touched.shape[0]):
+    n = touched.shape[0]
+    for i in range(n):
+        if i + _AHEAD < n:
+            prefetch(rows, np.int64(touched[i + _AHEAD]))
         row, w, out = rows[touched[i]], base[i], change[i]
         for k in range(row.shape[0]):
             out[k] = row[k] - w[k]
@@ -44,7 +64,10 @@ def merge(rows, touched, end, base, factor):
     """
     one = rows.dtype.type(1)
     f = rows.dtype.type(factor)
-    for i in range(touched.shape[0]):
+    n = touched.shape[0]
+    for i in range(n):
+        if i + _AHEAD < n:
+            prefetch(rows, np.int64(touched[i + _AHEAD]))
         row, u, w = rows[touched[i]], end[i], base[i]
         if f == one:
             for k in range(row.shape[0]):
@@ -58,7 +81,10 @@ def merge(rows, touched, end, base, factor):
 def add_scaled(rows, touched, delta, factor):
     """``rows[touched] += factor * delta``."""
     f = rows.dtype.type(factor)
-    for i in range(touched.shape[0]):
+    n = touched.shape[0]
+    for i in range(n):
+        if i + _AHEAD < n:
+            prefetch(rows, np.int64(touched[i + _AHEAD]))
         row, d = rows[touched[i]], delta[i]
         for k in range(row.shape[0]):
             row[k] += f * d[k]
@@ -68,7 +94,10 @@ def add_scaled(rows, touched, delta, factor):
 def merge_bfloat16(rows, touched, change, factor):
     """``rows[touched] += factor * change``, with `change` in the upper halves of float32."""
     f = rows.dtype.type(factor)
-    for i in range(touched.shape[0]):
+    n = touched.shape[0]
+    for i in range(n):
+        if i + _AHEAD < n:
+            prefetch(rows, np.int64(touched[i + _AHEAD]))
         row, bits = rows[touched[i]], change[i]
         for k in range(row.shape[0]):
             row[k] += f * float_from_bits(np.int32(bits[k]) << np.int32(16))

@@ -51,13 +51,13 @@ def lead(job: Job, here: World, pulse: Pulse | None, n_workers: int) -> bool:
         reason = f"failed: {error}"
         raise
     finally:
+        master.report()
         if local is not None:
             local.stop()
         if channel is not None:
             _dismiss(master, channel, here, pulse, reason)
         elif reason in ("done", "interrupted"):
             master.parameters.renormalise()
-        master.report()
     return master.ended
 
 

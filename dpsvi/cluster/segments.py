@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-_LEAST = 2**16  # bytes; shorter messages are copied, that costs nothing
+LEAST = 2**16  # bytes; shorter messages are copied, that costs nothing
 _KEPT = 8  # mappings of each peer; a buffer in use stays whatever happens
 _SECRET = 16  # bytes
 _SERIALS = itertools.count(1)  # of all buffers that this process ever made
@@ -28,6 +28,7 @@ class Token(NamedTuple):
 
     process: int
     descriptor: int
+    file: int  # number of the file, for a descriptor may mean another one by now
     serial: int
     n_bytes: int
 
@@ -40,7 +41,7 @@ class Segments:
 
     def allocate(self, n_bytes: int) -> np.ndarray:
         """A fresh buffer, uint8; only a long one is worth sharing."""
-        if n_bytes < _LEAST:
+        if n_bytes < LEAST:
             return np.empty(n_bytes, np.uint8)
         descriptor = os.memfd_create("dpsvi")
         try:
@@ -49,7 +50,8 @@ class Segments:
         except BaseException:
             os.close(descriptor)
             raise
-        token = Token(os.getpid(), descriptor, next(_SERIALS), n_bytes)
+        file = os.fstat(descriptor).st_ino
+        token = Token(os.getpid(), descriptor, file, next(_SERIALS), n_bytes)
         self._tokens[_address(buffer)] = token
         weakref.finalize(buffer, self._close, _address(buffer), descriptor)
         return buffer
@@ -74,19 +76,23 @@ class Mapped:
 
         Raises
         ------
+        FileNotFoundError
+            The process has ended, or has freed the buffer.
         OSError
-            The process has ended, or does not let itself be looked into.
+            It does not let itself be looked into.
         """
         key = token.process, token.serial
         buffer = self._kept.pop(key, None)
         if buffer is None:
             descriptor = os.open(f"/proc/{token.process}/fd/{token.descriptor}", os.O_RDWR)
             try:
+                if os.fstat(descriptor).st_ino != token.file:
+                    raise FileNotFoundError(f"process {token.process} has freed the buffer")
                 buffer = np.frombuffer(mmap.mmap(descriptor, token.n_bytes), np.uint8)
             finally:
                 os.close(descriptor)
             mine = [other for other in self._kept if other[0] == token.process]
-            for old in mine[: len(mine) - _KEPT + 1]:
+            for old in mine[: max(0, len(mine) - _KEPT + 1)]:
                 del self._kept[old]
         self._kept[key] = buffer  # the last used is the last to go
         return buffer
@@ -99,7 +105,7 @@ def near(comm) -> frozenset[int]:
     """
     mine = Segments()
     if hasattr(os, "memfd_create"):
-        sample = mine.allocate(_LEAST)
+        sample = mine.allocate(LEAST)
         sample[:_SECRET] = np.frombuffer(secrets.token_bytes(_SECRET), np.uint8)
         offer = _system(), mine.token(sample), sample[:_SECRET].tobytes()
     else:

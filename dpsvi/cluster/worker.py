@@ -71,10 +71,14 @@ class Worker:
         problem = describe(self.job)
         return self.pool.message({"kind": "hello", "problem": problem, "place": place})
 
-    def turn(self, grant: Message) -> Iterator[Message]:
-        """Do what `grant` allows; yields the messages to send, each when it is due."""
+    def turn(self, grant: Message, spent: float = 0.0) -> Iterator[Message]:
+        """Do what `grant` allows; yields the messages to send, each when it is due.
+
+        `spent` are the seconds since it came.
+        """
         header, mine = grant.header, self._next
-        waited = self._clock() - self._asked
+        # With prefetch it may have come before it was needed.
+        waited = max(0.0, self._clock() - spent - self._asked)
         self._next = None
         if header["work"] is not None:
             work = Work(*header["work"])
@@ -158,7 +162,7 @@ class Worker:
     def _fill(self, views, rows, touched, base):
         """Write the rows into the message, in the form that is wanted."""
         if "end" in views:
-            np.take(rows, touched, axis=0, out=views["end"], mode="clip")
+            kernels.gather(rows, touched, views["end"])
         elif self._residual is None:
             kernels.changes(rows, touched, base, views["change"])
         else:

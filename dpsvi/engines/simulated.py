@@ -24,6 +24,7 @@ from dpsvi.cluster.calibrate import measure
 from dpsvi.cluster.master import Master
 from dpsvi.cluster.messages import Message, deliver
 from dpsvi.cluster.prepare import for_workers
+from dpsvi.cluster.signals import Deferred
 from dpsvi.cluster.virtual import VirtualCluster
 from dpsvi.cluster.worker import Worker
 from dpsvi.engines.loop import DIVERGED, RUNNING, add_rows
@@ -81,6 +82,7 @@ class _Simulation:
         self._inwards = self._outwards = 0.0  # when the master's links are free again
         self._queue: deque[tuple[int, Message]] = deque()
         self._master_busy = False
+        self._free_at = dict.fromkeys(self.workers, 0.0)
         self._debt = dict.fromkeys(self.workers, 0.0)  # seconds that the master took from them
         self._debtors = iter(())
         self._computing = 1
@@ -89,9 +91,11 @@ class _Simulation:
         """Until all steps are done."""
         for rank, worker in self.workers.items():
             self._at(0.0, self._sent, rank, worker.hello())
-        while not self.master.finished:
-            self.now, _, what, *arguments = heapq.heappop(self._events)
-            what(*arguments)
+        with Deferred() as signals:  # an event is whole, a merge above all
+            while not self.master.finished:
+                self.now, _, what, *arguments = heapq.heappop(self._events)
+                what(*arguments)
+                signals.deliver()
 
     def _clock(self) -> float:
         return self.now
@@ -104,8 +108,10 @@ class _Simulation:
     def _sent(self, rank, message: Message):
         """A worker has sent a message: it waits for the link."""
         network, seconds = self.options.network, message.n_bytes / self.options.network.bandwidth
-        start = max(self.now, self._inwards) if network.shared else self.now
-        self._inwards = start + seconds
+        start = self.now
+        if network.shared:
+            start = max(start, self._inwards)
+            self._inwards = start + seconds
         self._at(start + seconds + network.latency, self._arrived, rank, message)
 
     def _arrived(self, rank, message: Message):
@@ -118,7 +124,9 @@ class _Simulation:
         """The master takes a message, merges what is in it, and answers."""
         self._master_busy = True
         rank, message = self._queue.popleft()
-        merged = message.n_bytes if message.header.get("update") is not None else 0
+        # By the numbers that are merged, whatever their form on the way.
+        rows = [array for name, array in message.arrays.items() if name in ("end", "change")]
+        merged = sum(array.size for array in rows) * self.job.state.model.real.itemsize
         worker = self.workers[rank]
         self.master.take(rank, deliver(message, worker.pool, self.master.pool, False))
         outbox, self.master.outbox = self.master.outbox, []
@@ -159,13 +167,18 @@ class _Simulation:
 
         What it sends, and when, goes into the heap.
         """
-        began, self._computing = self.now, rank
+        if self.now < self._free_at[rank]:  # it came before it was needed
+            self._at(self._free_at[rank], self._turn, rank, grant)
+            return
+        began, spent, self._computing = self.now, 0.0, rank
         if grant.header["reading"] is not None:
-            self.now += 2 * grant.n_bytes * self.timing.touch + self._debt[rank]
+            slower = self.slower[rank]
+            spent = 2 * grant.n_bytes * self.timing.touch * slower + self._debt[rank]
             self._debt[rank] = 0.0
-        for answer in self.workers[rank].turn(grant):
+        self.now += spent
+        for answer in self.workers[rank].turn(grant, spent):
             self._at(self.now, self._sent, rank, answer)
-        self.now = began
+        self._free_at[rank], self.now = self.now, began
 
     def _run_steps(self, task, n_steps: int) -> None:
         """Do steps [0, n_steps) on virtual threads: read at the beginning of each, add at its end.

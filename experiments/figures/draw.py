@@ -206,6 +206,7 @@ def save(figure, path: Path) -> None:
     """Write PNG and SVG."""
     figure.tight_layout()
     for end in (".png", ".svg"):
-        dated = {"Date": None} if end == ".svg" else None  # the same figure, the same file
-        figure.savefig(path.with_suffix(end), dpi=120, metadata=dated)
+        # The same figure, the same file: no date.
+        plain = dict.fromkeys(("Creator", "Date", "Format", "Type")) if end == ".svg" else None
+        figure.savefig(path.with_suffix(end), dpi=120, metadata=plain)
     pyplot().close(figure)

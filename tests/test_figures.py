@@ -1,0 +1,142 @@
+"""The figures' machinery on small problems, and the two sharp ones of the paper's theory."""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.figures import report, theory
+from experiments.figures.__main__ import main
+from experiments.figures.draw import speedups
+from experiments.figures.plan import TOLERANCE, make_plan
+from experiments.figures.runs import Run, Store, simulate, time_to
+
+TIMING = {"step": 1e-3, "value": 1e-6, "spread": [0.9, 1.0, 1.1], "contention": 0.1}
+
+
+# --- theory ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("T", [400, 1600])
+@pytest.mark.parametrize("M, p, B", [(1, 1, 1), (4, 1, 1), (1, 1, 4), (1, 4, 1), (2, 2, 2)])
+def test_the_rate_of_corollary_1(T, M, p, B):
+    """(11): with the rate of (9) the mean squared gradient is a constant over sqrt(T M p B).
+
+    Half of it is from where the descent begins, 22.5 = |v_0|^2 / 2, the rest noise, d / 2.
+    """
+    constant = theory.descend(T, M=M, p=p, B=B, delay=1) * math.sqrt(T * M * p * B)
+    assert constant == pytest.approx(22.5 + 2.5, rel=0.07)
+
+
+@pytest.mark.parametrize("row", theory.guard(), ids=lambda row: str(row["D'"]))
+def test_the_guard_is_sharp(row):
+    assert row["found"] == pytest.approx(row["predicted"], rel=0.005)
+
+
+def test_workers_grow_as_the_root_of_the_steps():
+    rows = theory.most_workers(quick=True)
+    assert theory.slope(rows, "n") == pytest.approx(0.5, abs=0.1)
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def corpus_path(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(150, 0.05), 5)
+    X = rng.poisson(50 * rng.dirichlet(np.full(5, 0.2), 900) @ topics)
+    path = tmp_path_factory.mktemp("figures") / "docword.five.txt"
+    d, w = np.nonzero(X)
+    lines = [str(len(X)), "150", str(len(d))]
+    lines += [f"{i + 1} {j + 1} {X[i, j]}" for i, j in zip(d, w, strict=True)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_serial_is_the_baseline_and_workers_are_faster(corpus_path):
+    run = Run(corpus_path.name, 500, topics=5, batch_size=10, passes=2, B=2)
+    serial = simulate(run, str(corpus_path.parent), TIMING)
+    four = simulate(dataclasses.replace(run, n=4), str(corpus_path.parent), TIMING)
+    assert serial["bytes"] > 0 and serial["waiting"] == 0 and serial["items"] == 1000
+    # 100 steps of about a millisecond and 10 x 40 values.
+    assert serial["seconds"] == pytest.approx(100 * 1.4e-3, rel=0.15)
+    assert four["seconds"] < serial["seconds"] / 1.5
+    assert four["history"][-1][2] == pytest.approx(serial["history"][-1][2], rel=0.1)
+
+
+def test_a_run_stops_at_its_target(corpus_path):
+    run = Run(corpus_path.name, 500, topics=5, batch_size=10, passes=8, B=2, n=2)
+    whole = simulate(run, str(corpus_path.parent), TIMING)
+    target = whole["history"][3][2]
+    short = simulate(dataclasses.replace(run, stop_at=target), str(corpus_path.parent), TIMING)
+    assert short["history"][-1][2] <= target and short["items"] < whole["items"]
+
+
+def test_a_store_is_read_again(tmp_path):
+    store, run = Store(tmp_path / "runs.jsonl"), Run("c", 10)
+    other = dataclasses.replace(run, n=3)
+    store.add(run, {"seconds": 1.0}, {"command": "x"})
+    again = Store(tmp_path / "runs.jsonl")
+    assert again.get(run) == {"seconds": 1.0} and again.get(other) is None
+
+
+def test_time_to_a_perplexity():
+    history = [[1.0, 0, 100.0], [2.0, 0, 50.0], [3.0, 0, 25.0]]
+    assert time_to(history, 200.0) == 1.0
+    assert time_to(history, 50.0) == pytest.approx(2.0)
+    assert time_to(history, math.sqrt(50 * 25)) == pytest.approx(2.5)
+    assert time_to(history, 10.0) is None
+
+
+def test_a_point_counts_only_when_every_seed_arrived(tmp_path):
+    plan = make_plan("c", quick=True)
+    plan = dataclasses.replace(plan, seeds=2, nodes=(1, 2))
+    store = Store(tmp_path / "runs.jsonl")
+    for run in plan.serial():
+        store.add(run, {"history": [[1.0, 0, 200.0], [4.0, 0, 100.0]]}, {})
+    common = {"master_busy": 0.1, "waiting": 0.2, "staleness": {"0": 3}, "bytes": 10, "items": 5}
+    for (_, n), runs in plan.points("fig1", store).items():
+        for run in runs:
+            assert run.stop_at == 100.0 * TOLERANCE
+            arrives = not (n == 2 and run.seed == 1)
+            last = [8.0 / n, 0, 100.0 if arrives else 150.0]
+            store.add(run, {"history": [[0.1, 0, 300.0], last], **common}, {})
+    rows = {(row["series"], row["x"]): row for row in speedups(plan, store, "fig1")}
+    one = rows["B = 4, 1 GbE", 1]
+    assert one["tsp"] == pytest.approx(0.5, abs=0.02) and one["arrived"] == "2/2"
+    assert rows["B = 4, 1 GbE", 2]["tsp"] is None
+    assert "missing at 2" in " ".join(report.findings(list(rows.values()), "fig1"))
+
+
+def test_everything_from_end_to_end(corpus_path, tmp_path, monkeypatch):
+    """All quick figures of a small corpus; interrupted and drawn again without another run."""
+    small = make_plan(corpus_path.name, quick=True)
+    base = dataclasses.replace(small.base, documents=500, topics=5, batch_size=20)
+    small = dataclasses.replace(
+        small, base=base, nodes=(1, 2), threads=(1, 2), both=(1, 2), Bs=(1, 2), beyond=(4,)
+    )
+    monkeypatch.setattr("experiments.figures.__main__.make_plan", lambda *_: small)
+    monkeypatch.setattr("experiments.figures.plan.GRID", {
+        "kappa": (0.7,), "tau0": (4.0,), "batch_size": (20,),
+    })  # fmt: skip
+    arguments = ["--corpus", str(corpus_path), "--quick", "--jobs", "1", "--out", str(tmp_path)]
+    main([*arguments, "--only", "fig1"])
+    runs = (tmp_path / "runs.jsonl").read_text().splitlines()
+    main([*arguments, "--only", "fig1,fig2,fig3,fig4,beyond,theory"])
+    more = (tmp_path / "runs.jsonl").read_text().splitlines()
+    assert more[: len(runs)] == runs and len(more) > len(runs)
+    main([*arguments, "--redraw"])
+    assert (tmp_path / "runs.jsonl").read_text().splitlines() == more
+    keys = [json.dumps(json.loads(line)["run"]) for line in more]
+    assert len(set(keys)) == len(keys), "nothing is run twice"
+    for name in ("fig1", "fig2", "fig3", "fig4", "beyond", "theory"):
+        assert (tmp_path / f"{name}.svg").stat().st_size > 5000
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<svg") == 6 and "http-equiv" not in page
+    links = [part for part in page.split('"') if part.startswith("http")]
+    assert all(part.startswith("http://www.w3.org/") for part in links), "names of formats only"
+    assert str(Path.home()) not in page and str(tmp_path) not in page

@@ -7,7 +7,6 @@
     worker.Worker      reads rows, makes local steps, sends an update              no MPI
     messages           one buffer: JSON header + arrays                            no MPI
     channel, pulse     non-blocking messages; who is alive
-    segments           long messages to ranks of the same host: read in place
     lead, follow       rank 0 and the others: messages, lost ranks, signals, the end
     dpsvi.engines.mpi  puts them together
 

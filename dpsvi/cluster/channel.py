@@ -1,33 +1,21 @@
 """Messages over MPI: never blocking, in chunks of at most 1 GiB, a lost rank is an answer.
 
-To a rank of the same host only the place of a long message is sent, and it sends back that it has
-read it; see :mod:`dpsvi.cluster.segments`.
-
 Waiting is a poll and a short sleep: a blocking call of either MPI burns the core that a thread of
 the fit could use.
 """
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
-import numpy as np
-
-from dpsvi.cluster import segments
 from dpsvi.cluster.messages import Message, Pool, parse, total_bytes
-from dpsvi.cluster.segments import Mapped, Segments, Token
 from dpsvi.errors import LostRankError
-
-log = logging.getLogger(__name__)
 
 CHUNK = 2**30  # bytes; MPI counts are 32-bit
 POLLS = 5e-5, 1e-3  # seconds between two polls, at first and at most
 _TAG, _TAG_MORE = 1, 2
-_LENT, _BACK = -1, -2  # in the place of a length
-_NOTE = 8 * (1 + len(Token._fields))  # bytes
 ENDED = "its process ended"  # what MPI reports; silence may be something else
 LEAVE_SECONDS = 20.0  # for the last words of both sides
 LONGEST = 200  # characters of a reason
@@ -46,19 +34,10 @@ class Channel:
         Gives the buffers of what is received; takes back those of what was sent.
     watch : callable or None
         Called at every poll; raises or returns the ranks that are lost now, with the reason.
-    near : set of int
-        Ranks that can read this one's memory.
     """
 
-    def __init__(
-        self, comm, pool: Pool, watch: Callable[[], dict[int, str]] | None = None,
-        near: frozenset[int] = frozenset(),
-    ):  # fmt: skip
-        self.comm, self.pool, self.watch, self.near = comm, pool, watch, near
-        self._segments, self._mapped = Segments(), Mapped()
-        self._lent: dict[tuple[int, int], np.ndarray] = {}
-        if near:
-            pool.allocate = self._segments.allocate
+    def __init__(self, comm, pool: Pool, watch: Callable[[], dict[int, str]] | None = None):
+        self.comm, self.pool, self.watch = comm, pool, watch
         self.gone: set[int] = set()
         self._sending: list[tuple[int, list, Message, bool]] = []
         self._receiving: dict[int, tuple[list, object]] = {}
@@ -70,14 +49,6 @@ class Channel:
         if rank in self.gone:
             return
         payload, requests = message.payload, []
-        long = rank in self.near and message.n_bytes >= segments.LEAST
-        token = self._segments.token(message.buffer) if long else None
-        if token is not None:
-            if keep:
-                self.pool.hold(message.buffer)
-            self._lent[rank, token.serial] = message.buffer
-            self._post(rank, _LENT, *token)
-            return
 
         def start():
             for first in range(0, len(payload), CHUNK):
@@ -147,9 +118,6 @@ class Channel:
         _ABANDONED.append(self._receiving.pop(rank, None))
         self._sending = [s for s in self._sending if s[0] != rank]
         self._arrived = deque(found for found in self._arrived if found[0] != rank)
-        # Its process may still read these: they are not used again.
-        for key in [key for key in self._lent if key[0] == rank]:
-            _ABANDONED.append(self._lent.pop(key))
 
     def _lose(self, rank, reason):
         if rank not in self.gone:
@@ -191,11 +159,6 @@ class Channel:
                     if not request.Test():
                         break
                     size = total_bytes(buffer)
-                    if size < 0:
-                        queue.pop(0)
-                        self._take_note(rank, [int(n) for n in buffer[:_NOTE].view(np.int64)])
-                        self.pool.give(buffer)
-                        continue
                     if size > CHUNK:
                         more = self._rest(rank, buffer, size)
                         self._receiving[rank] = (queue, more)
@@ -209,37 +172,6 @@ class Channel:
                     self._arrived.append((rank, parse(buffer)))
             if not queue:
                 self._receiving.pop(rank, None)
-
-    def _post(self, rank, *numbers):
-        """Send a note of a few integers, where a message has its length."""
-        if rank in self.gone:
-            return
-        note = np.zeros(_NOTE // 8, np.int64)
-        note[: len(numbers)] = numbers
-        self._guarded(
-            lambda: self._sending.append((rank, [self.comm.Isend(note, rank, _TAG)], note, True))
-        )
-
-    def _take_note(self, rank, numbers):
-        """A message was lent, or comes back."""
-        kind, *numbers = numbers
-        if rank in self.gone:
-            return
-        if kind == _BACK:
-            # One of an earlier fit may come late: it is forgotten already.
-            buffer = self._lent.pop((rank, numbers[0]), None)
-            if buffer is not None:
-                self.pool.give(buffer)
-            return
-        token = Token(*numbers)
-        try:
-            buffer = self._mapped.open(token)
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            # The process has ended, which MPI or the heartbeats report, or has given this rank up.
-            log.debug("a message of rank %d is gone", rank)
-            return
-        self.pool.borrow(buffer, lambda: self._post(rank, _BACK, token.serial))
-        self._arrived.append((rank, parse(buffer)))
 
     def _rest(self, rank, beginning, size):
         """Receive the chunks after the first into one buffer."""

@@ -23,7 +23,7 @@ _ABORT_APART, _ABORT_LATEST = 0.5, 2.0  # seconds
 def follow(job: Job, here: World, pulse: Pulse) -> bool:
     """Work for rank 0 until it says stop; whether its observer ended the fit."""
     worker = Worker(job)
-    channel = Channel(here.data, worker.pool, pulse.silent, here.near)
+    channel = Channel(here.data, worker.pool, pulse.silent)
 
     def check():
         if 0 in channel.lost():
@@ -65,7 +65,6 @@ def follow(job: Job, here: World, pulse: Pulse) -> bool:
     here.lost |= set(message.header.get("lost", ()) if message is not None else ())
     if message is not None and "rows" in message.arrays:
         _adopt(job.state, message)
-        worker.pool.give(message.buffer)
     channel.send(0, worker.pool.message({"kind": "bye"}))
     channel.flush(LEAVE_SECONDS)
     if interrupt is not None:

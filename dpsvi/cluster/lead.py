@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 def lead(job: Job, here: World, pulse: Pulse | None, n_workers: int) -> bool:
     """Be the master, and a worker too where that is wanted; whether the observer ended the fit."""
     master = Master(job, n_workers)
-    channel = Channel(here.data, master.pool, pulse.silent, here.near) if here.others else None
+    channel = Channel(here.data, master.pool, pulse.silent) if here.others else None
     if channel is not None:
         channel.gone |= here.lost
     local = _LocalWorker(job, master) if n_workers > len(here.others) else None

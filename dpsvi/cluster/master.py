@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 # fall any more (experiments/results/cluster/exchange-wiki.md).
 LOCAL_STEPS = 128
 _PASS_IN_FLIGHT = 0.1  # and no more of a pass than this with all workers together
+# A single worker meets nobody's parameters but its own: only checkpoints and the end wait for it.
+_ALONE_STEPS, _ALONE_PASS = 1024, 0.25
 
 
 class _Grant(NamedTuple):
@@ -63,12 +65,14 @@ class Master:
     job : Job
     n_workers : int
         How many are expected; they are waited for, or dropped, before the first step.
-    clock : callable
-        Seconds.
+    clock, work_clock : callable
+        Seconds; those this thread has computed.
     """
 
-    def __init__(self, job: Job, n_workers: int, clock=time.perf_counter):
-        options, self._clock = job.cluster, clock
+    def __init__(
+        self, job: Job, n_workers: int, clock=time.perf_counter, work_clock=time.thread_time
+    ):
+        options, self._clock, self._work_clock = job.cluster, clock, work_clock
         self.job, self.passes, self.n_workers = job, job.passes, n_workers
         self.strategy = options.make_strategy()
         self.parameters = MasterParameters(job.state, self.strategy.needs_log)
@@ -80,7 +84,7 @@ class Master:
         self.workers: set[int] = set()
         self.lost: dict[int, str] = {}
         self.places: dict[int, tuple[str, int]] = {}  # host and process number
-        self.busy = 0.0  # seconds spent on messages
+        self.busy = 0.0  # seconds computed for messages
         self._grants: dict[int, _Grant] = {}
         self._asks: list[_Ask] = []
         self._collected: list[tuple[_Grant, Update, dict, Message]] = []
@@ -106,7 +110,7 @@ class Master:
 
     def take(self, worker: int, message: Message) -> None:
         """Handle one message; answers are appended to `outbox`."""
-        started = self._clock()
+        started = self._work_clock()
         kind = message.header["kind"]
         if worker in self.lost:
             self.pool.give(message.buffer)  # its steps were given to others
@@ -121,7 +125,7 @@ class Master:
             self._take_ask(worker, message)
         if not self.finished:
             self._serve()
-        self.busy += self._clock() - started
+        self.busy += self._work_clock() - started
 
     def drop(self, worker: int, reason: str) -> None:
         """Go on without `worker`; its steps are done by others.
@@ -251,23 +255,22 @@ class Master:
             job.state.model.refine(state.model.hyper, state, self._tally)
             self._tally = None
         if job.observer is not None and self._looks.crossed(before, self._applied):
-            seconds = self.seconds
+            began = self.seconds, self._work_clock()
             epoch = self._applied / self.passes.steps_a_pass
             rate = float(job.schedule(np.array([self.passes.clock]))[0])
             self.ended |= bool(
-                job.observer(Event(state.step, state.items, epoch, seconds, rate, state))
+                job.observer(Event(state.step, state.items, epoch, began[0], rate, state))
             )
-            self._pause(seconds)
+            self._pause(*began)
         if job.checkpoint is not None:
-            seconds = self.seconds
+            began = self.seconds, self._work_clock()
             job.checkpoint(self.snapshot(), False)
-            self._pause(seconds)
+            self._pause(*began)
 
-    def _pause(self, seconds):
-        """Take the time since `seconds` out of the training time, which it was no part of."""
-        spent = self.seconds - seconds
-        self._started += spent
-        self.busy -= spent
+    def _pause(self, seconds, worked):
+        """Take what was since then out of the training time, which it was no part of."""
+        self._started += self.seconds - seconds
+        self.busy -= self._work_clock() - worked
 
     # --- answers ------------------------------------------------------------------------------
 
@@ -327,7 +330,7 @@ class Master:
 
     def _room(self) -> float:
         """Steps that may be in flight, not seeing each other."""
-        if self.job.most_blind is None:
+        if self.job.most_blind is None or self._alone:
             return np.inf
         blind = self.job.most_blind * self.strategy.bears
         return blind_steps(self.job.schedule, self.passes.clock, blind)
@@ -335,12 +338,22 @@ class Master:
     def _in_flight(self) -> int:
         return sum(g.work.n_steps for g in self._grants.values() if g.reading is not None)
 
+    @property
+    def _alone(self) -> bool:
+        """Whether no update can be stale: one worker, one update at a time."""
+        cluster = self.job.cluster
+        return self.n_workers == 1 and cluster.master_batch == 1 and not cluster.prefetch
+
     def _most_steps(self, worker, room) -> int:
         job, n_workers = self.job, max(1, self.n_workers) * (2 if self.job.cluster.prefetch else 1)
-        steered = LOCAL_STEPS if self._steering is None else self._steering.steps(worker)
-        most = job.n_jobs * (job.local_steps or steered)
+        steps, share = LOCAL_STEPS, _PASS_IN_FLIGHT
+        if self._alone and self._refines is None:  # priors are learned between updates
+            steps, share = _ALONE_STEPS, _ALONE_PASS
+        if self._steering is not None:
+            steps = self._steering.steps(worker)
+        most = job.n_jobs * (job.local_steps or steps)
         if job.local_steps is None:
-            most = min(most, int(_PASS_IN_FLIGHT * self.passes.steps_a_pass / n_workers))
+            most = min(most, int(share * self.passes.steps_a_pass / n_workers))
             if n_workers > 1:
                 # The last steps are shared out in ever smaller parts: all end together.
                 most = min(most, self.passes.n_left // (2 * n_workers))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -42,16 +41,10 @@ class Message(NamedTuple):
 
 
 class Pool:
-    """Buffers used again: a fresh one of 20 MB costs milliseconds in page faults.
-
-    A buffer has one user, who gives it back, unless somebody else was made to hold it too.
-    """
+    """Buffers used again: a fresh one of 20 MB costs milliseconds in page faults."""
 
     def __init__(self):
-        self.allocate: Callable[[int], np.ndarray] = _allocate
         self._free: list[np.ndarray] = []
-        self._more: dict[int, int] = {}  # users besides the first, by address
-        self._borrowed: dict[int, Callable[[], None]] = {}
         self._lock = threading.Lock()
 
     def take(self, n_bytes: int) -> np.ndarray:
@@ -62,32 +55,12 @@ class Pool:
                 return self._free.pop(min(fitting, key=lambda i: len(self._free[i])))
             if self._free:
                 self._free.pop()  # too small now, and likely from now on
-        return self.allocate(n_bytes + n_bytes // 4)
-
-    def hold(self, buffer: np.ndarray) -> None:
-        """One more user has to give `buffer` back."""
-        with self._lock:
-            address = buffer.ctypes.data
-            self._more[address] = self._more.get(address, 0) + 1
-
-    def borrow(self, buffer: np.ndarray, give_back: Callable[[], None]) -> None:
-        """`buffer` is another's: :meth:`give` calls `give_back`."""
-        with self._lock:
-            self._borrowed[buffer.ctypes.data] = give_back
+        return np.empty(n_bytes + n_bytes // 4, np.uint8)
 
     def give(self, buffer: np.ndarray) -> None:
-        """Hand a buffer back; the caller may not look at it any more."""
-        address = buffer.ctypes.data
+        """Hand a buffer back; nobody may look at it any more."""
         with self._lock:
-            give_back = self._borrowed.pop(address, None)
-            if give_back is None:
-                more = self._more.pop(address, 0)
-                if not more:
-                    self._free.append(buffer)
-                elif more > 1:
-                    self._more[address] = more - 1
-        if give_back is not None:
-            give_back()
+            self._free.append(buffer)
 
     def message(self, header: dict, **arrays) -> Message:
         """A message whose arrays are given, or left to be filled.
@@ -136,10 +109,6 @@ def deliver(message: Message, sender: Pool, receiver: Pool, keep: bool) -> Messa
     if not keep:
         sender.give(message.buffer)
     return parse(buffer)
-
-
-def _allocate(n_bytes):
-    return np.empty(n_bytes, np.uint8)
 
 
 def _view(buffer, offset, shape, dtype):

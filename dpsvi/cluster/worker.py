@@ -18,7 +18,7 @@ from dpsvi.cluster import kernels
 from dpsvi.cluster.messages import Message, Pool
 from dpsvi.engines import threads
 from dpsvi.engines.loop import STOP
-from dpsvi.fit import Job, run_segment, take_tally
+from dpsvi.fit import Job, blind_steps, run_segment, take_tally
 from dpsvi.memory import aligned
 from dpsvi.passes import Work
 from dpsvi.svi import State
@@ -137,6 +137,8 @@ class Worker:
             self._residual *= np.float32(np.exp(grant.header["unit"] - self._unit))
             self._unit = grant.header["unit"]
         n_threads, sizes = min(job.n_jobs, work.n_steps), passes.sizes(work)
+        if job.most_blind is not None:
+            n_threads = min(n_threads, blind_steps(job.schedule, work.clock, job.most_blind))
         started = self._clock()
         n_done, _ = run_segment(
             self._run, self.task._replace(works=self.works[:n_threads]), state, job.schedule,

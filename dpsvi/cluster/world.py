@@ -54,8 +54,6 @@ class World:
         Ranks that died or went silent.
     frozen : set of int
         Those of them that may still be there: MPI would wait for them at the end.
-    near : set of int
-        Ranks of the same host that can read this one's memory.
     """
 
     rank: int
@@ -64,7 +62,6 @@ class World:
     beats: object = None
     lost: set = field(default_factory=set)
     frozen: set = field(default_factory=set)
-    near: frozenset = frozenset()
 
     @property
     def others(self) -> list[int]:
@@ -109,9 +106,7 @@ def world() -> World:
     data, beats = comm.Dup(), comm.Dup()
     for each in (data, beats):
         each.Set_errhandler(MPI.ERRORS_RETURN)
-    from dpsvi.cluster.segments import near
-
-    return World(rank, size, data, beats, near=near(data))
+    return World(rank, size, data, beats)
 
 
 def abort(code: int) -> None:

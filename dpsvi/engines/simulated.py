@@ -69,7 +69,7 @@ class _Simulation:
         self.now = 0.0
         self.rng = np.random.default_rng(self.options.seed)
         n = self.options.n_workers
-        self.master = Master(job, n, self._clock)
+        self.master = Master(job, n, self._clock, self._clock)
         first = Worker(job, self._run_steps, self._clock)
         self.workers = {1: first}
         for rank in range(2, n + 1):

@@ -6,7 +6,9 @@ holds the GIL, none takes a lock.  The calling thread only watches, so that Ctrl
 
 from __future__ import annotations
 
+import os
 import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 
 from dpsvi.engines.loop import RUNNING, STOP
 from dpsvi.fit import Job, run_locally
@@ -28,34 +30,49 @@ def run(task: Task, n_steps: int) -> None:
     KeyboardInterrupt
         After the threads have finished the step they were in.
     """
-    failures = []
 
     def body(thread):
         try:
             task.run_thread(thread, n_steps)
-        except BaseException as error:  # handed to the caller below, whatever it is
-            failures.append(error)
+        except BaseException:
             _stop(task)
+            raise
 
-    threads = [
-        threading.Thread(target=body, args=(i,), name=f"dpsvi-{i}", daemon=True)
-        for i in range(len(task.works))
-    ]
+    n_threads = len(task.works)
+    crew = _crew(n_threads)
+    futures = [crew.submit(body, thread) for thread in range(n_threads)]
     try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        wait(futures)
     except BaseException:
         _stop(task)
         raise
     finally:
         # Nobody may touch the parameters before the last thread has left them.
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join()
-    if failures:
-        raise failures[0]
+        wait(futures)
+    for future in futures:
+        future.result()
+
+
+def _crew(n_threads: int) -> ThreadPoolExecutor:
+    """Threads of the calling thread, kept from one segment to the next.
+
+    A new thread would begin on whichever core is idle, often one that has been asleep: fits with
+    many segments were a quarter slower (2 cores, 46 segments of 71 steps).
+    """
+    if getattr(_mine, "size", 0) < n_threads:
+        _mine.crew, _mine.size = ThreadPoolExecutor(n_threads, "dpsvi"), n_threads
+    return _mine.crew
+
+
+def _forget_crew() -> None:
+    """A forked process has inherited the name of the threads, but not the threads."""
+    global _mine
+    _mine = threading.local()
+
+
+_forget_crew()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_crew)
 
 
 def _stop(task: Task) -> None:

@@ -77,11 +77,14 @@ def test_a_run_stops_at_its_target(corpus_path):
 
 
 def test_a_store_is_read_again(tmp_path):
-    store, run = Store(tmp_path / "runs.jsonl"), Run("c", 10)
+    store, run = Store(tmp_path / "runs.jsonl", TIMING), Run("c", 10)
     other = dataclasses.replace(run, n=3)
     store.add(run, {"seconds": 1.0}, {"command": "x"})
-    again = Store(tmp_path / "runs.jsonl")
+    with store.path.open("a") as file:
+        file.write('{"run": ')  # killed here
+    again = Store(tmp_path / "runs.jsonl", TIMING)
     assert again.get(run) == {"seconds": 1.0} and again.get(other) is None
+    assert Store(store.path, {**TIMING, "value": 2e-6}).get(run) is None, "other costs"
 
 
 def test_time_to_a_perplexity():
@@ -95,10 +98,11 @@ def test_time_to_a_perplexity():
 def test_a_point_counts_only_when_every_seed_arrived(tmp_path):
     plan = make_plan("c", quick=True)
     plan = dataclasses.replace(plan, seeds=2, nodes=(1, 2))
-    store = Store(tmp_path / "runs.jsonl")
+    store = Store(tmp_path / "runs.jsonl", TIMING)
     for run in plan.serial():
         store.add(run, {"history": [[1.0, 0, 200.0], [4.0, 0, 100.0]]}, {})
-    common = {"master_busy": 0.1, "waiting": 0.2, "staleness": {"0": 3}, "bytes": 10, "items": 5}
+    common = {"master_busy": 0.1, "waiting": 0.2, "staleness": {"0": 3}, "bytes": 10, "items": 5,
+              "exchanges": 3}  # fmt: skip
     for (_, n), runs in plan.points("fig1", store).items():
         for run in runs:
             assert run.stop_at == 100.0 * TOLERANCE

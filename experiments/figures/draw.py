@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dpsvi.cluster.virtual import GIGABIT
 from experiments.figures.plan import Plan
 from experiments.figures.runs import NETWORKS, Run, Store, time_to
 
@@ -28,8 +29,11 @@ def speedups(plan: Plan, store: Store, figure: str) -> list[dict]:
         ratios = []
         for run, result in zip(runs, results, strict=True):
             serial = time_to(store.get(plan.serial()[run.seed])["history"], run.stop_at)
-            mine = time_to(result["history"], run.stop_at)
+            mine = time_to(result.get("history", []), run.stop_at)
             ratios.append(None if mine is None else serial / mine)
+        results = [result for result in results if "failed" not in result]
+        if not results:
+            continue
         arrived = [ratio for ratio in ratios if ratio is not None]
         whole = len(arrived) == len(ratios)
         rows.append(
@@ -43,7 +47,10 @@ def speedups(plan: Plan, store: Store, figure: str) -> list[dict]:
                 },
                 "staleness": statistics.median(_mean(result["staleness"]) for result in results),
                 "bytes_a_document": statistics.median(r["bytes"] / r["items"] for r in results),
-                "run": runs[0],
+                "steps": statistics.median(
+                    r["items"] / runs[0].batch_size / r["exchanges"] / runs[0].p for r in results
+                ),
+                "run": runs[0], "result": results[0],
             }
         )  # fmt: skip
     return rows
@@ -65,10 +72,11 @@ def model_curves(rows: list[dict], timing: dict, store: Store, plan: Plan) -> di
     a_byte = timing["touch"] + (timing["read"] + timing["merge"]) / 2
     curves = {}
     for row in rows:
-        run, result = row["run"], store.get(row["run"])
+        run, result = row["run"], row["result"]
         n_bytes = result["bytes"] / result["exchanges"]
-        exchange = n_bytes * (1 / NETWORKS[run.network] + a_byte) + 2 * timing["message"]
-        ratio = exchange / (run.B * update)
+        exchange = n_bytes * (1 / NETWORKS[run.network] + a_byte) + timing["message"]
+        exchange += 2 * GIGABIT.latency
+        ratio = exchange / (row["steps"] * update)
         point = row["x"], run.n * run.p / (1 + run.n * ratio), run.n * run.p / (1 + ratio)
         curves.setdefault(row["series"], []).append(point)
     return {name: tuple(zip(*points, strict=True)) for name, points in curves.items()}
@@ -94,22 +102,24 @@ def grid_table(rows: list[dict]) -> str:
 def table(rows: list[dict]) -> str:
     """Markdown."""
     lines = [
-        "| series | x | TSP (range) | seeds that arrived | master busy | workers waiting "
-        "| mean D' | bytes a document |", "|---|---|---|---|---|---|---|---|",
+        "| series | x | TSP (range) | seeds that arrived | steps of a thread between exchanges "
+        "| master busy | workers waiting | mean D' | bytes a document |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for row in rows:
         low, high = row["range"] or (None, None)
         tsp = "missing" if row["tsp"] is None else f"{row['tsp']:.2f} ({low:.2f}-{high:.2f})"
         lines.append(
             f"| {row['series']} | {row['x']} | {tsp} | {row['arrived']} "
-            f"| {100 * row['master_busy']:.0f} % | {100 * row['waiting']:.0f} % "
-            f"| {row['staleness']:.1f} | {row['bytes_a_document']:,.0f} |"
+            f"| {row['steps']:.1f} | {100 * row['master_busy']:.0f} % "
+            f"| {100 * row['waiting']:.0f} % | {row['staleness']:.1f} "
+            f"| {row['bytes_a_document']:,.0f} |"
         )
     return "\n".join(lines) + "\n"
 
 
 def speedup_figure(
-    rows: list[dict], figure: str, path: Path, models: dict, measured: list[dict] | None = None
+    rows: list[dict], figure: str, path: Path, models: dict, measured: list[dict]
 ) -> None:
     """TSP over the number of workers or threads; a panel for each network.
 
@@ -119,8 +129,8 @@ def speedup_figure(
         From :func:`speedups`: simulated.
     models : dict
         Curves (x, serialised, overlapping) of the paper's models, by series.
-    measured : list of dict or None
-        Points with ``x``, ``tsp``, ``range``: measured on real cores.
+    measured : list of dict
+        Points with ``x`` and ``tsp``: measured on the cores of this machine.
     """
     plt = pyplot()
     panels = [network for network in NETWORKS if any(network in r["series"] for r in rows)] or [""]
@@ -139,7 +149,8 @@ def speedup_figure(
                 markersize=4, label=name.split(f", {network}")[0] if network else name,
             )  # fmt: skip
             gone = [r["x"] for r in mine if r["series"] == name and r["tsp"] is None]
-            axis.plot(gone, [0] * len(gone), "x", color=colour)
+            axis.plot(gone, [0.03] * len(gone), "x", color=colour,
+                      transform=axis.get_xaxis_transform())  # fmt: skip
             if name in models:
                 x, serialised, overlapping = models[name]
                 axis.plot(x, serialised, ":", color=colour, alpha=0.6, linewidth=1)
@@ -175,7 +186,7 @@ def convergence_figure(plan: Plan, store: Store, path: Path) -> None:
             if series == f"B = {B}, {network}":
                 curves[n] = [store.get(run) for run in runs]
         for n, results in curves.items():
-            if any(result is None for result in results):
+            if any(result is None or "failed" in result for result in results):
                 continue
             length = min(len(result["history"]) for result in results)
             seconds, found = (

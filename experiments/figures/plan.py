@@ -77,9 +77,10 @@ class Plan:
         }
 
     def _nodes(self):
+        B = self.Bs[1]
         return {
             (f"B = {B}, {network}", n): {"n": n, "p": 1, "B": B, "network": network}
-            for network in NETWORKS for B in self.Bs for n in self.nodes
+            for network in NETWORKS for n in self.nodes
         }  # fmt: skip
 
     def _threads(self):
@@ -96,13 +97,11 @@ class Plan:
         }  # fmt: skip
 
     def _beyond(self):
-        B = self.Bs[-1]
+        B = self.Bs[0]
         knobs = {
             f"decay, B = {B}": {},
             f"B = {4 * B}": {"B": 4 * B},
-            f"B = {max(1, B // 8)}": {"B": max(1, B // 8)},
             "M = 8": {"M": 8},
-            "bfloat16": {"statistics": "bfloat16"},
             "prefetch": {"prefetch": True},
             "displacement": {"strategy": "displacement"},
         }
@@ -117,8 +116,8 @@ def make_plan(corpus: str, quick: bool) -> Plan:
     if quick:
         base = Run(corpus, 6000, topics=20, batch_size=16, tau0=24.0, passes=3)
         return Plan(base, 1, (1, 2, 4, 8), (1, 2, 6, 12), (1, 2, 4), (4, 16), (10, 100))
-    base = Run(corpus, 60_000)
+    base = Run(corpus, 30_000, batch_size=16)
     return Plan(
-        base, 5, (1, 2, 4, 6, 8, 10), (1, 2, 4, 6, 8, 10, 12), (1, 2, 4, 6, 8, 10), (4, 16, 64),
+        base, 5, (1, 2, 4, 6, 8, 10), (1, 2, 4, 6, 8, 12), (1, 2, 4, 6, 10), (4, 16, 64),
         (10, 30, 100, 300, 1000),
     )  # fmt: skip

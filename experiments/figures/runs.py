@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import json
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+from dpsvi.errors import DivergedError
 
 NETWORKS = {"1 GbE": 1.25e8, "10 GbE": 1.25e9}
 N_TEST = 5000
@@ -53,13 +56,26 @@ class Run:
 
 
 class Store:
-    """Results of runs, one line of JSON each, appended as they come in."""
+    """Results of runs, one line of JSON each, appended as they come in.
 
-    def __init__(self, path):
-        self.path, self.results = Path(path), {}
-        if self.path.exists():
-            for line in self.path.read_text("utf-8").splitlines():
+    Parameters
+    ----------
+    path : path
+    timing : dict
+        What work costs.  Runs made with other costs are not comparable: they count as not made.
+    """
+
+    def __init__(self, path, timing: dict):
+        self.path, self.results, self.timing = Path(path), {}, timing
+        self._mark = hashlib.sha256(json.dumps(timing, sort_keys=True).encode()).hexdigest()[:16]
+        if not self.path.exists():
+            return
+        for line in self.path.read_text("utf-8").splitlines():
+            try:
                 entry = json.loads(line)
+            except ValueError:
+                continue  # killed while it was written
+            if entry["timing"] == self._mark:
                 self.results[json.dumps(entry["run"], sort_keys=True)] = entry["result"]
 
     def get(self, run: Run) -> dict | None:
@@ -68,26 +84,42 @@ class Store:
 
     def add(self, run: Run, result: dict, source: dict) -> None:
         """Keep a result, on disk before anything else happens."""
-        entry = {"run": dataclasses.asdict(run), "result": result, "from": source}
+        entry = {
+            "run": dataclasses.asdict(run), "timing": self._mark, "result": result, "from": source,
+        }  # fmt: skip
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
+            if file.tell() and not self._ends_with_a_line():
+                file.write("\n")
             file.write(json.dumps(entry) + "\n")
         self.results[run.key] = result
 
-    def make(self, wanted: list[Run], folder, timing: dict, source: dict, jobs: int) -> None:
+    def _ends_with_a_line(self) -> bool:
+        with self.path.open("rb") as file:
+            file.seek(-1, 2)
+            return file.read() == b"\n"
+
+    def make(self, wanted: list[Run], folder, source: dict, jobs: int) -> None:
         """Make those of the `wanted` runs that are not there yet, `jobs` at a time."""
         missing = [run for run in dict.fromkeys(wanted) if self.get(run) is None]
         if not missing:
             return
         print(f"{len(missing)} of {len(wanted)} runs to make", flush=True)
         with ProcessPoolExecutor(jobs) as pool:
-            futures = {pool.submit(simulate, run, str(folder), timing): run for run in missing}
+            futures = {
+                pool.submit(simulate, run, str(folder), self.timing): run for run in missing
+            }
             for done, future in enumerate(as_completed(futures), 1):
-                run, result = futures[future], future.result()
-                self.add(run, result, source)
+                run = futures[future]
+                try:
+                    self.add(run, future.result(), source)
+                    told = self.get(run)["history"][-1]
+                except DivergedError as error:
+                    self.add(run, {"failed": str(error)}, source)
+                    told = error
                 print(
                     f"{done}/{len(missing)} n={run.n} p={run.p} B={run.B} {run.network} "
-                    f"seed {run.seed}: {result['history'][-1]}", flush=True,
+                    f"seed {run.seed}: {told}", flush=True,
                 )  # fmt: skip
 
 

@@ -29,7 +29,8 @@ def fit(settings: dict) -> dict | None:
     engine, cluster = settings["engine"], None
     if engine == "simulated":
         cluster = VirtualCluster(
-            n_workers=settings["n"], workers_a_node=settings["n"], master_apart=False,
+            n_workers=settings["n"], workers_a_node=settings["n"],
+            master_apart=settings["n"] * settings["p"] < settings["cores"],
             network=Network(POLLING, float("inf")), seed=settings["seed"],
         )  # fmt: skip
     lda = DPSVILDA(
@@ -76,7 +77,7 @@ def validate(corpus: str, documents: int, seeds: int, n_cores: int, **settings) 
             for seed in range(seeds):
                 common = {
                     "corpus": corpus, "documents": documents, "n": n, "p": p, "seed": seed,
-                    **settings,
+                    "cores": n_cores, **settings,
                 }  # fmt: skip
                 pairs.append(
                     [launch({**common, "engine": engine}) for engine in ("simulated", "mpi")]

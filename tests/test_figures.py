@@ -110,9 +110,9 @@ def test_a_point_counts_only_when_every_seed_arrived(tmp_path):
             last = [8.0 / n, 0, 100.0 if arrives else 150.0]
             store.add(run, {"history": [[0.1, 0, 300.0], last], **common}, {})
     rows = {(row["series"], row["x"]): row for row in speedups(plan, store, "fig1")}
-    one = rows["B = 4, 1 GbE", 1]
+    one = rows["B = 16, 1 GbE", 1]
     assert one["tsp"] == pytest.approx(0.5, abs=0.02) and one["arrived"] == "2/2"
-    assert rows["B = 4, 1 GbE", 2]["tsp"] is None
+    assert rows["B = 16, 1 GbE", 2]["tsp"] is None
     assert "missing at 2" in " ".join(report.findings(list(rows.values()), "fig1"))
 
 

@@ -104,7 +104,7 @@ class Timing:
         return cls(**json.loads(Path(path).read_text("utf-8")))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class VirtualCluster(Cluster):
     """Options of ``engine="simulated"``: those of ``engine="mpi"``, and the cluster itself.
 

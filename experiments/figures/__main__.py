@@ -119,7 +119,7 @@ def calibrated(path: Path, args, base, source) -> dict:
 
         train, *_ = split(str(args.corpus), base.documents)
         lda = DPSVILDA(
-            base.topics, engine="simulated", cluster=VirtualCluster(1), local_step=base.local_step,
+            base.topics, engine="simulated", cluster=VirtualCluster(), local_step=base.local_step,
             batch_size=base.batch_size, max_iter=1, n_jobs=1, random_state=0,
         ).fit(train)  # fmt: skip
         write(path, {**source, "timing": asdict(lda.exchanges_["timing"])})

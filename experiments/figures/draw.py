@@ -193,7 +193,7 @@ def convergence_figure(plan: Plan, store: Store, path: Path) -> None:
                 np.median([[h[i] for h in r["history"][:length]] for r in results], axis=0)
                 for i in (0, 2)
             )
-            axis.plot(seconds, found, "-o" if n else "-k", color=None if n else "black",
+            axis.plot(seconds, found, "-o" if n else "-", color=None if n else "black",
                       markersize=3, label=f"DPSVI-{n}" if n else "serial SVI")  # fmt: skip
         axis.set(xscale="log", xlabel="virtual seconds", title=network)
         axis.grid(alpha=0.3)

@@ -119,5 +119,5 @@ def make_plan(corpus: str, quick: bool) -> Plan:
     base = Run(corpus, 30_000, batch_size=16)
     return Plan(
         base, 5, (1, 2, 4, 6, 8, 10), (1, 2, 4, 6, 8, 12), (1, 2, 4, 6, 10), (4, 16, 64),
-        (10, 30, 100, 300, 1000),
+        (10, 30, 100, 300),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.virtual import Timing
 from dpsvi.cluster.worker import Worker
 from dpsvi.engines import threads
-from dpsvi.fit import Job
+from dpsvi.fit import Job, run_locally
 from dpsvi.passes import Passes
 from dpsvi.svi import State, step_tables
 from dpsvi.task import make_task, make_works
@@ -23,26 +23,29 @@ _WARM, _TIMED = 2, 4  # exchanges
 _RATE = 1e-3  # small: parameters hardly change, the scale need not be folded in
 
 
-def measure(job: Job, n_steps: int = 60, repeats: int = 3) -> Timing:
+def measure(job: Job, n_steps: int = 400, repeats: int = 5) -> Timing:
     """Time steps of `job` and messages about them; nothing of the job changes.
 
     Parameters
     ----------
     job : Job
     n_steps : int
-        Steps to time, on one thread and on two; fewer where a pass has fewer.
+        Steps to train before, since local steps take longer at first, and steps to time then, on
+        one thread and on two; fewer where a pass has fewer.
     repeats : int
         Medians are over so many.
     """
     job = _scratch(job, n_steps)
-    _steps(job, 1)  # warms up
-    alone = [_steps(job, 1) for _ in range(repeats)]
-    together = [_steps(job, 2) for _ in range(repeats)]
-    n_values = alone[0].n_values
-    seconds = np.median([run.seconds for run in alone], axis=0)
+    run_locally(job, threads.run)
+    each_step = [_steps(job, 1, one_by_one=True) for _ in range(repeats)]
+    pairs = [(_steps(job, 1), _steps(job, 2)) for _ in range(repeats)]
+    n_values = each_step[0].n_values
+    seconds = np.median([run.seconds for run in each_step], axis=0)
+    # Looking at each step costs something too: all together take as long as without it.
+    seconds *= np.median([one.total for one, _ in pairs]) / seconds.sum()
     step, value = _line(n_values, seconds)
     ratio = seconds / (step + value * n_values)
-    whole = np.median([run.total for run in together]) / np.median([run.total for run in alone])
+    whole = np.median([two.total / one.total for one, two in pairs])
     exchanges = [exchange for b in (1, 4, 16) for exchange in _exchanges(job, b)]
     message, each = _line(
         np.array([e.n_bytes for e in exchanges]), np.array([e.master for e in exchanges])
@@ -52,7 +55,7 @@ def measure(job: Job, n_steps: int = 60, repeats: int = 3) -> Timing:
     return Timing(
         step, value, tuple((np.quantile(ratio, places) / ratio.mean()).tolist()),
         contention=max(0.0, 2 * float(whole) - 1),
-        lost=float(max(0.0, np.median([run.lost for run in together]))),
+        lost=float(max(0.0, np.median([two.lost for _, two in pairs]))),
         touch=sum(e.worker for e in exchanges) / n_bytes,
         message=message, read=each, merge=each,
     )  # fmt: skip
@@ -90,12 +93,14 @@ def _copy(state, n_threads=1):
     return copy
 
 
-def _steps(job, n_threads) -> _Run:
-    """Time the steps of a pass: all of them, and on one thread each of them."""
+def _steps(job, n_threads, one_by_one=False) -> _Run:
+    """Time the steps of a pass: all of them, or each of them on one thread."""
     passes, total = job.passes, job.total_items or job.passes.n_items
     state = _copy(job.state, n_threads)
     works = make_works(state.model, job.items, passes.batch_size, n_threads)
-    order = np.random.default_rng(passes.seed).permutation(passes.n_items).astype(np.int32)
+    # From all items: those at the beginning of a corpus may be others than the rest.
+    order = np.random.default_rng(passes.seed).permutation(len(job.items.offsets) - 1)
+    order = order[: passes.n_items].astype(np.int32)
     starts = np.arange(0, len(order), passes.batch_size)
     sizes = np.diff(np.append(starts, len(order)))
     scales, gains, n_steps = step_tables(
@@ -107,7 +112,7 @@ def _steps(job, n_threads) -> _Run:
     before = state.shared.totals.sum()
     seconds = []
     whole = time.perf_counter()
-    if n_threads > 1:
+    if not one_by_one:
         threads.run(task, n_steps)
     else:
         for step in range(n_steps):

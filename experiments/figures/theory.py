@@ -157,6 +157,8 @@ def draw(found: dict, path: Path) -> None:
         axis.plot(T, [row[name] for row in rows], "o-", label="found")
         axis.plot(T, rows[0][name] * (T / T[0]) ** bound, "--", label=f"paper: T^{bound:g}")
         axis.set(xscale="log", yscale="log", xlabel="T", ylabel=name, title=title)
+        axis.set_xticks(T, [str(t) for t in T])
+        axis.minorticks_off()
         axis.legend(fontsize=8)
     for axis in axes:
         axis.grid(alpha=0.3)

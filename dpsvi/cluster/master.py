@@ -330,7 +330,11 @@ class Master:
 
     def _room(self) -> float:
         """Steps that may be in flight, not seeing each other."""
-        if self.job.most_blind is None or self._alone:
+        if self.job.most_blind is None:
+            return np.inf
+        if self._alone and self.job.n_jobs <= blind_steps(
+            self.job.schedule, self.passes.clock, self.job.most_blind
+        ):  # all its threads may work, and nobody else is there
             return np.inf
         blind = self.job.most_blind * self.strategy.bears
         return blind_steps(self.job.schedule, self.passes.clock, blind)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpsvi import DPSVILDA, Cluster, DPSVIGaussianMixture, VirtualCluster
+from dpsvi.__main__ import main
 from dpsvi.cluster.virtual import GIGABIT, Network, Timing
 
 SECOND = Timing(step=1.0, value=0.0)  # every step takes a second, nothing else takes time
@@ -229,3 +230,16 @@ def test_what_cannot_be_simulated_is_refused(X):
         DPSVILDA(2, engine="simulated", cluster=Cluster()).fit(X)
     with pytest.raises(ValueError, match="remember"):
         DPSVILDA(2, engine="simulated", warm_documents=True).fit(X)
+
+
+def test_the_command_line_says_that_times_are_simulated(X, tmp_path, capsys):
+    d, w = np.nonzero(X)
+    lines = [str(len(X)), str(X.shape[1]), str(len(d))]
+    lines += [f"{i + 1} {j + 1} {X[i, j]}" for i, j in zip(d, w, strict=True)]
+    path, out = tmp_path / "docword.x.txt", tmp_path / "run"
+    path.write_text("\n".join(lines) + "\n")
+    argv = "fit lda --engine simulated --workers 3 --threads 2 --passes 1 --topics 4"
+    assert main([*argv.split(), "--corpus", str(path), "--out", str(out)]) == 0
+    assert "SIMULATED" in capsys.readouterr().out
+    assert "simulated" in (out / "report.html").read_text()
+    assert DPSVILDA.load(out).n_components == 4

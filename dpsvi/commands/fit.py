@@ -206,6 +206,7 @@ def summary(estimator, corpus) -> dict:
         "tokens_per_second": tokens / seconds if seconds else None,
         "perplexity": last.get("perplexity"), "log_likelihood": last.get("log_likelihood"),
         "unigram_perplexity": last.get("unigram_perplexity"), "bound_perplexity": estimator.bound_,
+        "simulated": estimator.engine == "simulated",
     }  # fmt: skip
 
 
@@ -221,9 +222,10 @@ def describe(result, estimator, folder) -> str:
             f"unigram baseline {result['unigram_perplexity']:,.0f}"
         )
     if result["tokens_per_second"]:
+        virtual = " (SIMULATED: the clock of a virtual cluster)" * result["simulated"]
         lines.append(
             f"{result['tokens_per_second'] / 1e6:.2f} million tokens per second; "
-            f"{result['passes']} passes in {result['seconds']:.2f} s of training"
+            f"{result['passes']} passes in {result['seconds']:.2f} s of training{virtual}"
         )
     lines.append(f"run folder {folder.path}; open {folder.path / 'report.html'} in a browser")
     return "\n".join(lines)

@@ -92,7 +92,10 @@ def tiles(run):
         _tile("Topics", len(run.topics) or None, f"{words} top words each"),
         _tile("Documents", max((row.docs for row in run.metrics), default=None), "processed"),
         _speed(run.metrics),
-        _duration(max((row.seconds for row in run.metrics), default=None)),
+        _duration(
+            max((row.seconds for row in run.metrics), default=None),
+            run.config.get("engine") == "simulated",
+        ),
     ]
 
 
@@ -144,8 +147,10 @@ def _speed(metrics):
     return _tile("Tokens per second", speed, f"median of {readings} readings{ranks}")
 
 
-def _duration(seconds):
+def _duration(seconds, simulated):
     minutes, rest = divmod(round(seconds or 0), 60)
     hours, minutes = divmod(minutes, 60)
     parts = [f"{hours} h"] * (hours > 0) + [f"{minutes} min"] * (minutes > 0 or hours > 0)
+    if simulated:
+        return _tile("Seconds", seconds, "simulated")
     return _tile("Seconds", seconds, " ".join([*parts, f"{rest} s"]) if parts else "wall clock")

@@ -7,13 +7,18 @@ import numpy as np
 from dpsvi.corpus import Corpus, load_corpus
 
 
-def load_split(path, documents: int | None) -> tuple[Corpus, Corpus]:
-    """Training documents, at most `documents`, and 1,000 test documents or a tenth.
+def load_parts(path, documents: int | None, sizes: tuple[int, ...]) -> tuple[Corpus, ...]:
+    """Training documents, at most `documents`, and sets held out: of these sizes or a tenth.
 
-    The split is seeded with 0, and the test documents do not depend on `documents`.
+    The split is seeded with 0, and what is held out does not depend on `documents`.
     """
     corpus = load_corpus(path)
     order = np.random.default_rng(0).permutation(corpus.n_items)
-    n_test = min(1000, corpus.n_items // 10)
-    test = corpus.select(np.sort(order[:n_test]))
-    return corpus.select(np.sort(order[n_test:][:documents])), test
+    ends = np.cumsum([min(size, corpus.n_items // 10) for size in sizes])
+    *held_out, train = np.split(order, ends)
+    return tuple(corpus.select(np.sort(part)) for part in (train[:documents], *held_out))
+
+
+def load_split(path, documents: int | None) -> tuple[Corpus, Corpus]:
+    """Training documents and 1,000 test documents; see :func:`load_parts`."""
+    return load_parts(path, documents, (1000,))

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from dpsvi.jit import EXACT_FLAGS, bits_from_float, float_from_bits, kernel, prefetch
+from dpsvi.jit import (
+    EXACT_FLAGS,
+    bits_from_float,
+    float_from_bits,
+    inline_kernel,
+    kernel,
+    prefetch,
+)
 
 _AHEAD = 8  # rows: touched ones lie anywhere, the next must be on their way
 
@@ -19,13 +26,18 @@ def mark_rows(offsets, index, items, mark):
             mark[index[j]] = 1
 
 
+@inline_kernel
+def ask_ahead(rows, touched, i):
+    """Ask for the row that is wanted some rows after ``touched[i]``."""
+    if i + _AHEAD < touched.shape[0]:
+        prefetch(rows, np.int64(touched[i + _AHEAD]))
+
+
 @kernel
 def gather(rows, touched, values):
     """``values = rows[touched]``."""
-    n = touched.shape[0]
-    for i in range(n):
-        if i + _AHEAD < n:
-            prefetch(rows, np.int64(touched[i + _AHEAD]))
+    for i in range(touched.shape[0]):
+        ask_ahead(rows, touched, i)
         row, value = rows[touched[i]], values[i]
         for k in range(row.shape[0]):
             value[k] = row[k]
@@ -34,10 +46,8 @@ def gather(rows, touched, values):
 @kernel
 def scatter(rows, touched, values):
     """``rows[touched] = values``."""
-    n = touched.shape[0]
-    for i in range(n):
-        if i + _AHEAD < n:
-            prefetch(rows, np.int64(touched[i + _AHEAD]))
+    for i in range(touched.shape[0]):
+        ask_ahead(rows, touched, i)
         row, value = rows[touched[i]], values[i]
         for k in range(row.shape[0]):
             row[k] = value[k]
@@ -46,10 +56,8 @@ def scatter(rows, touched, values):
 @kernel
 def changes(rows, touched, base, change):
     """``change = rows[touched] - base``."""
-    n = touched.shape[0]
-    for i in range(n):
-        if i + _AHEAD < n:
-            prefetch(rows, np.int64(touched[i + _AHEAD]))
+    for i in range(touched.shape[0]):
+        ask_ahead(rows, touched, i)
         row, w, out = rows[touched[i]], base[i], change[i]
         for k in range(row.shape[0]):
             out[k] = row[k] - w[k]
@@ -64,10 +72,8 @@ def merge(rows, touched, end, base, factor):
     """
     one = rows.dtype.type(1)
     f = rows.dtype.type(factor)
-    n = touched.shape[0]
-    for i in range(n):
-        if i + _AHEAD < n:
-            prefetch(rows, np.int64(touched[i + _AHEAD]))
+    for i in range(touched.shape[0]):
+        ask_ahead(rows, touched, i)
         row, u, w = rows[touched[i]], end[i], base[i]
         if f == one:
             for k in range(row.shape[0]):
@@ -81,10 +87,8 @@ def merge(rows, touched, end, base, factor):
 def add_scaled(rows, touched, delta, factor):
     """``rows[touched] += factor * delta``."""
     f = rows.dtype.type(factor)
-    n = touched.shape[0]
-    for i in range(n):
-        if i + _AHEAD < n:
-            prefetch(rows, np.int64(touched[i + _AHEAD]))
+    for i in range(touched.shape[0]):
+        ask_ahead(rows, touched, i)
         row, d = rows[touched[i]], delta[i]
         for k in range(row.shape[0]):
             row[k] += f * d[k]
@@ -94,10 +98,8 @@ def add_scaled(rows, touched, delta, factor):
 def merge_bfloat16(rows, touched, change, factor):
     """``rows[touched] += factor * change``, with `change` in the upper halves of float32."""
     f = rows.dtype.type(factor)
-    n = touched.shape[0]
-    for i in range(n):
-        if i + _AHEAD < n:
-            prefetch(rows, np.int64(touched[i + _AHEAD]))
+    for i in range(touched.shape[0]):
+        ask_ahead(rows, touched, i)
         row, bits = rows[touched[i]], change[i]
         for k in range(row.shape[0]):
             row[k] += f * float_from_bits(np.int32(bits[k]) << np.int32(16))

@@ -6,9 +6,7 @@ numbers; see :mod:`dpsvi.engines.simulated`.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -93,15 +91,6 @@ class Timing:
         low = int(place)
         share = place - low
         return typical * ((1 - share) * self.spread[low] + share * self.spread[low + 1])
-
-    def save(self, path) -> None:
-        """Write as JSON."""
-        Path(path).write_text(json.dumps(asdict(self), indent=1) + "\n", "utf-8")
-
-    @classmethod
-    def load(cls, path) -> Timing:
-        """Read what :meth:`save` wrote."""
-        return cls(**json.loads(Path(path).read_text("utf-8")))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from dpsvi.cluster.virtual import GIGABIT
 from experiments.figures.plan import Plan
 from experiments.figures.runs import NETWORKS, Run, Store, time_to
 
@@ -74,8 +73,9 @@ def model_curves(rows: list[dict], timing: dict, store: Store, plan: Plan) -> di
     for row in rows:
         run, result = row["run"], row["result"]
         n_bytes = result["bytes"] / result["exchanges"]
-        exchange = n_bytes * (1 / NETWORKS[run.network] + a_byte) + timing["message"]
-        exchange += 2 * GIGABIT.latency
+        network = NETWORKS[run.network]
+        exchange = n_bytes * (1 / network.bandwidth + a_byte) + timing["message"]
+        exchange += 2 * network.latency
         ratio = exchange / (row["steps"] * update)
         point = row["x"], run.n * run.p / (1 + run.n * ratio), run.n * run.p / (1 + ratio)
         curves.setdefault(row["series"], []).append(point)
@@ -153,8 +153,10 @@ def speedup_figure(
                       transform=axis.get_xaxis_transform())  # fmt: skip
             if name in models:
                 x, serialised, overlapping = models[name]
-                axis.plot(x, serialised, ":", color=colour, alpha=0.6, linewidth=1)
-                axis.plot(x, overlapping, "--", color=colour, alpha=0.6, linewidth=1)
+                faint = {"color": colour, "alpha": 0.6, "linewidth": 1}
+                first = number == 0
+                axis.plot(x, serialised, ":", **faint, label="model: in turn" if first else None)
+                axis.plot(x, overlapping, "--", **faint, label="model: at once" if first else None)
         if measured:
             axis.plot(
                 [m["x"] for m in measured], [m["tsp"] for m in measured], "k*", markersize=10,

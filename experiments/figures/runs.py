@@ -16,10 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
+from dpsvi.cluster.virtual import GIGABIT, TEN_GIGABIT, Network, Timing
 from dpsvi.errors import DivergedError
+from experiments.held_out import load_parts
 
-NETWORKS = {"1 GbE": 1.25e8, "10 GbE": 1.25e9}
-N_TEST = 5000
+NETWORKS = {"1 GbE": GIGABIT, "10 GbE": TEN_GIGABIT}
+N_TEST, N_TUNING = 5000, 1000
 ALPHA = 0.1
 
 
@@ -126,15 +128,7 @@ class Store:
 @functools.cache
 def split(path: str, documents: int):
     """Training documents, 5,000 held-out ones and 1,000 for tuning (10 % of a small corpus)."""
-    from dpsvi.corpus import load_corpus
-
-    corpus = load_corpus(path)
-    order = np.random.default_rng(0).permutation(corpus.n_items)
-    n_test, n_tuning = min(N_TEST, corpus.n_items // 10), min(1000, corpus.n_items // 10)
-    parts = np.split(order, [n_test, n_test + n_tuning])
-    parts[2] = parts[2][:documents]
-    test, tuning, train = (corpus.select(np.sort(part)) for part in parts)
-    return train, test, tuning
+    return load_parts(path, documents, (N_TEST, N_TUNING))
 
 
 def perplexity(state, topics: int, test) -> float:
@@ -148,7 +142,6 @@ def perplexity(state, topics: int, test) -> float:
 def simulate(run: Run, folder: str, timing: dict) -> dict:
     """Carry out `run` on the virtual cluster; times in the result are the cluster's."""
     from dpsvi import DPSVILDA, VirtualCluster
-    from dpsvi.cluster.virtual import Network, Timing
 
     train, test, tuning = split(str(Path(folder) / run.corpus), run.documents)
     held_out, history = tuning if run.tuning else test, []
@@ -162,7 +155,7 @@ def simulate(run: Run, folder: str, timing: dict) -> dict:
     cluster = VirtualCluster(
         n_workers=max(1, run.n), timing=costs, cores=6, master_batch=run.M, strategy=run.strategy,
         global_rate=1.0, statistics=run.statistics, prefetch=run.prefetch,
-        network=Network(bandwidth=NETWORKS[run.network]), stragglers=tuple(run.stragglers),
+        network=NETWORKS[run.network], stragglers=tuple(run.stragglers),
         seed=run.seed,
     )  # fmt: skip
     if run.n == 0:

@@ -158,6 +158,7 @@ def draw(found: dict, path: Path) -> None:
         axis.plot(T, rows[0][name] * (T / T[0]) ** bound, "--", label=f"paper: T^{bound:g}")
         axis.set(xscale="log", yscale="log", xlabel="T", ylabel=name, title=title)
         axis.set_xticks(T, [str(t) for t in T])
+        axis.set_yticks([row[name] for row in rows], [str(row[name]) for row in rows])
         axis.minorticks_off()
         axis.legend(fontsize=8)
     for axis in axes:

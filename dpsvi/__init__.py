@@ -19,6 +19,7 @@ _LAZY = {
     "Corpus": "dpsvi.corpus",
     "as_corpus": "dpsvi.corpus",
     "load_corpus": "dpsvi.corpus",
+    "load": "dpsvi.models",
 }
 __all__ = ["__version__", *sorted(_LAZY)]
 

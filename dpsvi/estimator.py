@@ -141,14 +141,14 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
 
     _checkpoint: Checkpoint | None = None  # where `resume` starts from
 
-    def resume(self, X, y=None):
+    def resume(self, X, y=None, **more):
         """Go on with a fit that was interrupted, from the newest checkpoint in `checkpoint_dir`.
 
         Parameters
         ----------
         X : as in `fit`
             The same data.
-        y : ignored
+        y, **more : as in `fit`
 
         Returns
         -------
@@ -170,7 +170,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
                     raise ModelFormatError(
                         f"{checkpoint.path}: {name} was {then.get(name)!r}, now {now[name]!r}"
                     )
-            return self.fit(X, y)
+            return self.fit(X, y, **more)
         finally:
             del self._checkpoint
 

@@ -48,7 +48,10 @@ def importers(layer):
     return {name for name, used in MODULES.items() if any(within(u, layer) for u in used)}
 
 
-FACE = {"dpsvi.estimator", "dpsvi.topic_model", "dpsvi.commands", "dpsvi.report", "dpsvi.interop"}
+FACE = {
+    "dpsvi.estimator", "dpsvi.engine_parameters", "dpsvi.family", "dpsvi.topic_model",
+    "dpsvi.commands", "dpsvi.report", "dpsvi.interop",
+}  # fmt: skip
 RUNS = {"dpsvi.engines", "dpsvi.fit", "dpsvi.task", "dpsvi.cluster", "dpsvi.checkpoint"}
 MPI_SIDE = {
     "dpsvi.engines.mpi", "dpsvi.cluster.channel", "dpsvi.cluster.pulse", "dpsvi.cluster.world",

@@ -27,12 +27,11 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import DensityMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from dpsvi import io
-from dpsvi.base import Items, Model
+from dpsvi.base import Model
 from dpsvi.checks import check_choice, check_number
-from dpsvi.estimator import Monitor, SVIEstimator, unchanged_on_error, with_callbacks
+from dpsvi.engine_parameters import engine_parameters
 from dpsvi.expfam import dirichlet, normal_wishart
 from dpsvi.expfam.digamma import digamma
 from dpsvi.expfam.gaussian import (
@@ -46,10 +45,10 @@ from dpsvi.expfam.gaussian import (
     normalise,
 )
 from dpsvi.expfam.normal_wishart import expected_log_det, to_standard
-from dpsvi.jit import as_items, inline_kernel, kernel
+from dpsvi.family import FamilyEstimator, count, dense_items
+from dpsvi.jit import inline_kernel, kernel
 from dpsvi.svi import State
 
-FLOAT = np.dtype(np.float64)
 _SAMPLE = 10_000  # points that the first responsibilities are found on
 
 
@@ -62,7 +61,8 @@ def _unpack(hyper):
     n_components, n = int(hyper[0]), int(hyper[1])
     first, last = 2 + n, 2 + n + n_components * n
     origins = hyper[first:last].reshape((n_components, n))
-    prior = hyper[last:].reshape((n_components, n * n + n + 3))
+    size = n_components * (n * n + n + 3)
+    prior = hyper[last : last + size].reshape((n_components, n * n + n + 3))
     return hyper[2:first], origins, prior
 
 
@@ -145,7 +145,16 @@ class Prior(NamedTuple):
     covariance: np.ndarray  # W_0^-1, (D, D), positive definite
 
 
-def make_model(prior: Prior, origins, first_rows) -> Model:
+    @classmethod
+    def of(cls, hyper) -> Prior:
+        """The prior that the `hyper` of a model holds."""
+        n = int(hyper[1])
+        covariance, rest = hyper[-n * n :].reshape(n, n), hyper[: -n * n]
+        alpha, kappa, nu = rest[-n - 3 : -n].tolist()
+        return cls(alpha, kappa, rest[-n:], nu, covariance)
+
+
+def make_model(prior: Prior, origins) -> Model:
     """The mixture as a :class:`dpsvi.base.Model`.
 
     Parameters
@@ -153,13 +162,10 @@ def make_model(prior: Prior, origins, first_rows) -> Model:
     prior : Prior
     origins : float64 array, (K, D)
         Where each component counts from.
-    first_rows : float64 array, (K, D * D + D + 3)
-        First value of lam less the prior, sums over points:
-        :func:`dpsvi.expfam.gaussian.first_statistics`.
     """
     n_components, n = origins.shape
     shift = prior.mean - origins
-    natural = np.empty(first_rows.shape)
+    natural = np.empty((n_components, n * n + n + 3))
     natural[:, 0] = prior.weight_concentration
     natural[:, 1] = prior.mean_precision
     natural[:, 2 : n + 2] = prior.mean_precision * shift
@@ -167,19 +173,20 @@ def make_model(prior: Prior, origins, first_rows) -> Model:
     natural[:, n + 2 : -1] = (prior.covariance + outer).reshape(n_components, n * n)
     natural[:, -1] = prior.degrees_of_freedom
     floor = np.diag(np.linalg.cholesky(prior.covariance)) ** 2
+    hyper = [
+        [n_components, n], floor, origins.ravel(), natural.ravel(),
+        [prior.weight_concentration, prior.mean_precision, prior.degrees_of_freedom],
+        prior.mean, prior.covariance.ravel(),
+    ]  # fmt: skip
+    return from_arrays((1, natural.size), natural.reshape(1, -1), np.concatenate(hyper))
+
+
+def from_arrays(shape, prior, hyper) -> Model:
+    """The model with these arrays of :func:`make_model`."""
     return Model(
-        name="gaussian_mixture",
-        shape=(1, natural.size),
-        prior=natural.reshape(1, -1),
-        hyper=np.concatenate([[n_components, n], floor, origins.ravel(), natural.ravel()]),
-        init=partial(_first_rows, first_rows),
-        local=local,
-        scratch=partial(_scratch, n_components),
-    )
-
-
-def _first_rows(rows, rng):
-    return rows.reshape(1, -1).copy()
+        name="gaussian_mixture", shape=shape, prior=prior, hyper=hyper, local=local,
+        scratch=partial(_scratch, int(hyper[0])),
+    )  # fmt: skip
 
 
 def _scratch(n_components, n):
@@ -219,12 +226,6 @@ class Posterior(NamedTuple):
         return self.factor @ self.factor.swapaxes(1, 2)
 
 
-def natural_parameters(state: State):
-    """Return lam, (K, D * D + D + 3), with nothing lost to races: from the totals, not the row."""
-    _, _, prior = _unpack(state.model.hyper)
-    return prior + state.scale * state.shared.totals.sum(axis=0).reshape(prior.shape)
-
-
 def read(state: State) -> Posterior:
     """The posterior that a state stands for."""
     hyper = state.model.hyper
@@ -233,7 +234,7 @@ def read(state: State) -> Posterior:
     expected = np.empty(prior.shape)
     expect(state.shared.totals.sum(axis=0), state.scale, hyper, expected)
     return Posterior(
-        weight_concentration=natural_parameters(state)[:, 0],
+        weight_concentration=state.natural().reshape(prior.shape)[:, 0],
         mean_precision=expected[:, 1],
         origins=origins,
         shift=expected[:, 2 : n + 2],
@@ -243,8 +244,8 @@ def read(state: State) -> Posterior:
     )
 
 
-def lower_bound(q: Posterior, prior: Prior, local_bounds, total) -> float:
-    """ELBO (43) in nats: `total` times the mean of the items' terms, less KL(q || prior)."""
+def divergence(q: Posterior, prior: Prior) -> float:
+    """KL(q || prior) of all parameters, in nats."""
     nu = q.degrees_of_freedom
     components = normal_wishart.kl(
         (q.mean_precision, q.shift, nu[:, None, None] * q.covariances, nu),
@@ -252,19 +253,14 @@ def lower_bound(q: Posterior, prior: Prior, local_bounds, total) -> float:
     )
     alpha = q.weight_concentration
     weights = dirichlet.kl(alpha, np.full(len(alpha), prior.weight_concentration))
-    return float(total * np.mean(local_bounds) - weights - components.sum())
-
-
-def point_items(X) -> Items:
-    """The rows of X as dense items; a float64 array in C order is not copied."""
-    offsets = np.arange(len(X) + 1, dtype=np.int64) * X.shape[1]
-    return as_items(offsets, np.empty(0, np.int32), np.ravel(X), FLOAT)
+    return float(weights + components.sum())
 
 
 # --- the estimator ----------------------------------------------------------------------------
 
 
-class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
+@engine_parameters("points")
+class DPSVIGaussianMixture(DensityMixin, FamilyEstimator):
     """Bayesian Gaussian mixture, fitted by (asynchronous) stochastic variational inference.
 
     The model is that of scikit-learn's ``BayesianGaussianMixture`` with
@@ -288,49 +284,7 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         first data) with a millionth of each variance added, that of constant features taken as 1.
     init_params : {"kmeans", "random"}, default="kmeans"
         First responsibilities, on at most 10,000 points (10 a component if that is more).
-    engine : str, default="threads"
-        ``"serial"``, ``"threads"``: lock-free threads in this process, or ``"mpi"``: several
-        processes with such threads, started by ``mpiexec -n 5 python -m mpi4py script.py``.
-    n_jobs : int or None, default=None
-        Threads p; None is 1, -1 all cores.  With more than one, results vary from run to run
-        within the noise of seeds; one thread is reproducible.
-    local_steps : int or None, default=None
-        B: threads meet after each p * B steps.  None: only at the end of a pass; for ``"mpi"``
-        128 at most, fewer where that is a large part of a pass.
-    batch_size : int, default=256
-        Points in a step, S.
-    max_iter : int, default=30
-        Passes over the data.
-    learning_decay, learning_offset : float, default=0.6, 10.0
-        kappa in (0.5, 1] and tau_0 > 0 of ``rho_t = (t + tau_0) ** -kappa``.
-    learning_rate : float in (0, 1] or None, default=None
-        Constant rate instead.  1 and a batch of all points is coordinate ascent.
-    lr_rule : {"constant", "per_sample", "per_T"}, default="constant"
-        How the rate is carried over to p threads and B local steps, rule (13).
-    total_samples : float or None, default=None
-        N for `partial_fit`; None: the points seen so far.
-    early_stopping : bool, default=False
-        Stop when the held-out score has not improved by `tol` (relative) in
-        `n_iter_no_change` evaluations.
-    validation_size : float in (0, 1), int or None, default=None
-        Share or number of points held out to follow the score.
-    evaluate_every : float, default=1.0
-        Passes between evaluations; may be below 1.
-    tol : float, default=1e-3
-    n_iter_no_change : int, default=2
-    warm_start : bool, default=False
-        `fit` goes on from the last solution, prior included.
-    random_state : int, RandomState instance or None, default=None
-    verbose : int, default=0
-        1 shows progress on stderr.
-    callbacks : sequence of callables or None, default=None
-        Each gets a :class:`dpsvi.base.Event` at each evaluation; a true answer ends the fit.
-    cluster : dpsvi.Cluster or None, default=None
-        Options of ``engine="mpi"``; None: the defaults of :class:`dpsvi.cluster.Cluster`.
-    checkpoint_dir : path or None, default=None
-        Folder whose ``checkpoints/`` `fit` writes to and :meth:`resume` reads from.
-    checkpoint_seconds : float, default=60.0
-        Between two checkpoints.
+    {engine}
 
     Attributes
     ----------
@@ -378,11 +332,7 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
     def __init__(
         self, n_components=1, *, weight_concentration_prior=None, mean_precision_prior=None,
         mean_prior=None, degrees_of_freedom_prior=None, covariance_prior=None,
-        init_params="kmeans", engine="threads", n_jobs=None, local_steps=None, batch_size=256,
-        max_iter=30, learning_decay=0.6, learning_offset=10.0, learning_rate=None,
-        lr_rule="constant", total_samples=None, early_stopping=False, validation_size=None,
-        evaluate_every=1.0, tol=1e-3, n_iter_no_change=2, warm_start=False, random_state=None,
-        verbose=0, callbacks=None, cluster=None, checkpoint_dir=None, checkpoint_seconds=60.0,
+        init_params="kmeans",
     ):  # fmt: skip
         self.n_components = n_components
         self.weight_concentration_prior = weight_concentration_prior
@@ -391,107 +341,22 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         self.degrees_of_freedom_prior = degrees_of_freedom_prior
         self.covariance_prior = covariance_prior
         self.init_params = init_params
-        self.engine = engine
-        self.n_jobs = n_jobs
-        self.local_steps = local_steps
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.learning_decay = learning_decay
-        self.learning_offset = learning_offset
-        self.learning_rate = learning_rate
-        self.lr_rule = lr_rule
-        self.total_samples = total_samples
-        self.early_stopping = early_stopping
-        self.validation_size = validation_size
-        self.evaluate_every = evaluate_every
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.cluster = cluster
-        self.checkpoint_dir = checkpoint_dir
-        self.checkpoint_seconds = checkpoint_seconds
 
     # --- fitting ------------------------------------------------------------------------------
 
-    @unchanged_on_error
-    @with_callbacks
-    def fit(self, X, y=None):
-        """Learn the mixture from X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        self.check_params()
-        X = self._as_points(X, reset=not (self.warm_start and hasattr(self, "_state")))
-        rng = self._generator()
-        chosen, held_out = self._hold_out(len(X), rng)
-        train = X[chosen] if len(held_out) else X
-        monitor = Monitor(self, X[held_out] if len(held_out) else None, X, y)
-        if self.warm_start and hasattr(self, "_state"):
-            self._state = self._again(self._state)
-        else:
-            self._state = self._start(train, len(train), rng)
-        items = point_items(train)
-        self._train(self._state, items, self.max_iter, rng, monitor, checkpoints=True)
-        self.n_iter_ = max(1, -(-self._state.items // len(train)))
-        self._finish(items, len(train))
-        monitor.close(self._state)
-        return self
-
-    @unchanged_on_error
-    @with_callbacks
-    def partial_fit(self, X, y=None):
-        """Go on learning with one pass over X, the next points of a stream.
-
-        The first call also sets the priors that are None and the first components, so let it
-        have enough points to tell both.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        self.check_params()
-        first = not hasattr(self, "_state")
-        X = self._as_points(X, reset=first)
-        rng = self._generator()
-        seen = len(X) + (0 if first else self._state.items)
-        total = max(seen, self.total_samples or 0)
-        self._state = self._start(X, total, rng) if first else self._again(self._state)
-        monitor, items = Monitor(self, None, X, y), point_items(X)
-        self._train(self._state, items, 1, rng, monitor, total=total)
-        self.n_iter_ = getattr(self, "n_iter_", 0) + 1
-        self._finish(items, total)
-        monitor.close(self._state)
-        return self
+    _kind = "gaussian_mixture"
+    _sizes = ("n_components",)
+    _model = staticmethod(from_arrays)
 
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
-        self._check_engine_params()
+        super().check_params()
         check_number("n_components", self.n_components, low=1, high=65_535, integer=True)
         check_choice("init_params", self.init_params, ["kmeans", "random"])
-        for name in ("weight_concentration_prior", "mean_precision_prior"):
-            if getattr(self, name) is not None:
-                check_number(name, getattr(self, name), low=0, open_low=True)
+        self._check_positive("weight_concentration_prior", "mean_precision_prior")
 
-    def _as_points(self, X, reset: bool):
-        X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C")
-        if reset:
-            self._dtype = X.dtype
-        return X
+    def _read(self, X, y=None, *, reset):
+        return dense_items(self._points(X, reset))
 
     def _resolve_prior(self, X) -> Prior:
         """The prior as asked for; what is None comes from X."""
@@ -511,48 +376,24 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         return Prior(
             1.0 / self.n_components if alpha is None else float(alpha),
             1.0 if kappa is None else float(kappa),
-            X.mean(axis=0, dtype=FLOAT) if self.mean_prior is None
-            else self._array("mean_prior", (n,)),
+            X.mean(axis=0) if self.mean_prior is None else self._array("mean_prior", (n,)),
             float(nu),
             covariance,
-        )  # fmt: skip
-
-    def _array(self, name, shape):
-        array = np.array(getattr(self, name), dtype=FLOAT)
-        if array.shape != shape or not np.isfinite(array).all():
-            raise ValueError(f"{name} must be finite and of shape {shape}, got {array!r}")
-        return array
-
-    def _start(self, X, total, rng) -> State:
-        self._prior = self._resolve_prior(X)
-        size = min(len(X), max(_SAMPLE, 10 * self.n_components))
-        sample = X[np.sort(rng.choice(len(X), size, replace=False))].astype(FLOAT)
-        resp = first_responsibilities(sample, self.n_components, self.init_params, rng)
-        origins, stats = first_statistics(sample, resp, self._prior.mean)
-        model = make_model(self._prior, origins, stats * (total / size))
-        return State.start(model, rng, self._n_threads)
-
-    def _again(self, state) -> State:
-        """The same parameters and clock for other data."""
-        n_components = int(state.model.hyper[0])
-        if self.n_components != n_components:
-            raise ValueError(
-                f"n_components was {n_components} when the fit started, got {self.n_components!r}"
-            )
-        state.renormalise()
-        return State.resume(
-            state.model, state.shared.rows, self._n_threads, step=state.step, items=state.items
         )
 
-    def _finish(self, items, total) -> None:
-        vars(self).update(self._attributes(self._state))
-        self.n_batch_iter_ = self._state.step
-        q = read(self._state)
-        self.lower_bound_ = lower_bound(q, self._prior, self._infer(items, q)[1], total)
+    def _start(self, items, total, rng) -> State:
+        X = items.value.reshape(-1, self.n_features_in_)
+        prior = self._resolve_prior(X)
+        size = min(len(X), max(_SAMPLE, 10 * self.n_components))
+        sample = X[np.sort(rng.choice(len(X), size, replace=False))]
+        resp = first_responsibilities(sample, self.n_components, self.init_params, rng)
+        origins, stats = first_statistics(sample, resp, prior.mean)
+        rows = (stats * (total / size)).reshape(1, -1)
+        return State.resume(make_model(prior, origins), rows, self._n_threads)
 
     # --- the fitted model ---------------------------------------------------------------------
 
-    def _attributes(self, state) -> dict:
+    def _fitted(self, state) -> dict:
         q = read(state)
         half = np.linalg.inv(q.factor)
         arrays = {
@@ -564,29 +405,24 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
             "mean_precision_": q.mean_precision,
             "degrees_of_freedom_": q.degrees_of_freedom,
         }
-        kept = ("n_features_in_", "feature_names_in_", "_prior", "_n_threads", "_dtype")
-        return (
-            {"_state": state}
-            | {name: array.astype(self._dtype) for name, array in arrays.items()}
-            | {name: vars(self)[name] for name in kept if name in vars(self)}
-        )
+        return {name: array.astype(self._dtype) for name, array in arrays.items()}
 
-    def _infer(self, items, q, keep=False):
-        """Responsibilities, unless `keep` is false, and bounds of items."""
-        n = len(items.offsets) - 1
-        resp, bound = np.empty((n if keep else 0, len(q.shift))), np.empty(n)
+    def _bounds(self, state, items, resp=None):
+        q, n = read(state), count(items)
+        bound, resp = np.empty(n), np.empty((0, 0)) if resp is None else resp
         infer(items, np.arange(n, dtype=np.int32), q.expected, q.origins, resp, bound)
-        return resp, bound
+        return bound
 
-    def _explain(self, X, keep=False):
-        check_is_fitted(self, "_state")
-        X = self._as_points(X, reset=False)
-        resp, bound = self._infer(point_items(X), read(self._state), keep)
-        return resp.astype(X.dtype, copy=False), bound.astype(X.dtype, copy=False)
+    def _divergence(self, state) -> float:
+        return divergence(read(state), Prior.of(state.model.hyper))
 
     def predict_proba(self, X):
         """Responsibilities of the components for each point, of shape (n_samples, K)."""
-        return self._explain(X, keep=True)[0]
+        check_is_fitted(self, "_state")
+        items = self._read(X, reset=False)
+        resp = np.empty((count(items), self.n_components))
+        self._bounds(self._state, items, resp)
+        return resp.astype(self._dtype, copy=False)
 
     def predict(self, X):
         """The component with the highest responsibility for each point, (n_samples,)."""
@@ -598,11 +434,13 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         ``ln sum_k exp(E ln pi_k + E ln N(x | mu_k, Lambda_k^-1))``, a lower bound of the log of
         the predictive density and, in scikit-learn's estimator too, the point's term of the ELBO.
         """
-        return self._explain(X)[1]
+        check_is_fitted(self, "_state")
+        bounds = self._bounds(self._state, self._read(X, reset=False))
+        return bounds.astype(self._dtype, copy=False)
 
     def score(self, X, y=None) -> float:
         """Mean of :meth:`score_samples`."""
-        return float(self.score_samples(X).mean(dtype=FLOAT))
+        return float(self.score_samples(X).mean(dtype=np.float64))
 
     def sample(self, n_samples=1):
         """Draw points from the mixture of N(means_, covariances_).
@@ -625,54 +463,6 @@ class DPSVIGaussianMixture(DensityMixin, SVIEstimator):
         noise = rng.standard_normal((n_samples, q.shift.shape[1]))
         X = q.origins[y] + q.shift[y] + np.einsum("nij,nj->ni", q.factor[y], noise)
         return X, y
-
-    def _held_out_score(self, state, X) -> dict:
-        return {"score": float(self._infer(point_items(X), read(state))[1].mean())}
-
-    def save(self, path) -> None:
-        """Write ``model.safetensors`` and ``model.json`` into the folder `path`."""
-        check_is_fitted(self, "_state")
-        state, prior = self._state, self._prior
-        io.save_model(
-            path,
-            kind="gaussian_mixture",
-            arrays={
-                "lambda": natural_parameters(state), "origins": read(state).origins,
-                "mean_prior": prior.mean, "covariance_prior": prior.covariance,
-            },
-            meta={
-                "params": io.plain_params(self), "step": state.step, "items": state.items,
-                "weight_concentration_prior": prior.weight_concentration,
-                "mean_precision_prior": prior.mean_precision,
-                "degrees_of_freedom_prior": prior.degrees_of_freedom,
-                "n_iter": self.n_iter_, "lower_bound": self.lower_bound_,
-                "dtype": str(self._dtype),
-                "feature_names": list(getattr(self, "feature_names_in_", ())),
-            },
-        )  # fmt: skip
-
-    @classmethod
-    def load(cls, path) -> DPSVIGaussianMixture:
-        """Read what :meth:`save` wrote; `partial_fit` and `warm_start` go on from it."""
-        arrays, meta = io.load_model(path, kind="gaussian_mixture")
-        with io.reading(path):
-            self = cls(**meta["params"])
-            self.check_params()
-            self._prior = Prior(
-                meta["weight_concentration_prior"], meta["mean_precision_prior"],
-                arrays["mean_prior"], meta["degrees_of_freedom_prior"], arrays["covariance_prior"],
-            )  # fmt: skip
-            model = make_model(self._prior, arrays["origins"], np.zeros_like(arrays["lambda"]))
-            rows = arrays["lambda"].reshape(1, -1) - model.prior
-            clock = {"step": meta["step"], "items": meta["items"]}
-            state = State.resume(model, rows, self._n_threads, **clock)
-            self.n_features_in_, self._dtype = arrays["origins"].shape[1], np.dtype(meta["dtype"])
-            if meta["feature_names"]:
-                self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
-            vars(self).update(self._attributes(state))
-            self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]
-            self.lower_bound_, self.history_ = meta["lower_bound"], []
-        return self
 
 
 ESTIMATOR = DPSVIGaussianMixture

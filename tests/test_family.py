@@ -6,11 +6,13 @@ import warnings
 import members
 import numpy as np
 import pytest
+import scipy.sparse
 from mpi_tools import launch, needs
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dpsvi
 from dpsvi import VirtualCluster, models
+from dpsvi.__main__ import main
 from dpsvi.errors import ModelFormatError
 from dpsvi.family import FamilyEstimator, count, dense_items, take
 from dpsvi.jit import compile_local
@@ -166,20 +168,49 @@ def test_several_threads_and_workers_fit_as_well(name, more, rng):
     assert other.lower_bound_ > serial.lower_bound_ - 0.1 * gained
 
 
+def command(member, data, folder, *more, **params):
+    """Arguments of ``dpsvi`` that fit `data` to a member, which are written into `folder`."""
+    path = folder / "data.npz"
+    if scipy.sparse.issparse(data["X"]):
+        scipy.sparse.save_npz(path, data["X"])
+    else:
+        np.savez(path, **data)
+    estimator = member.estimator(**params)
+    plain = type(estimator)().get_params()
+    settings = {k: v for k, v in estimator.get_params().items() if v != plain[k]}
+    settings = [f"--set={name}={json.dumps(value)}" for name, value in settings.items()]
+    out = ["--out", str(folder / "run"), "--quiet"]
+    return ["fit", estimator._kind, "--data", str(path), *out, *settings, *more]
+
+
+@every_member
+def test_command_line(name, rng, tmp_path, capsys):
+    member = members.get(name)
+    data = member.data(rng, 100)
+    assert main(command(member, data, tmp_path, "--json", max_iter=3)) == 0
+    facts = json.loads(capsys.readouterr().out)
+    estimator = fit(member, data, max_iter=3)
+    loaded = dpsvi.load(tmp_path / "run")
+    assert facts["lower_bound"] == loaded.lower_bound_ == estimator.lower_bound_
+    assert np.array_equal(loaded._state.natural(), estimator._state.natural())
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").open()]
+    assert len(lines) == 3 and {line["metric"] for line in lines} == {"items_per_second"}
+
+
 @pytest.mark.mpi
 @needs("openmpi")
 @every_member
 def test_three_ranks_fit_as_well_as_one(name, tmp_path, rng):
-    run = launch("openmpi", 3, members.__path__[0] + "/../family_fit.py", name, tmp_path / "out")
-    assert run.wait(120) == 0, run.err
-    facts = json.loads((tmp_path / "out").read_text())
     member = members.get(name)
-    data = member.data(np.random.default_rng(0), 400)
+    data = member.data(rng, 400)
+    run = launch("openmpi", 3, "-m", "dpsvi", *command(member, data, tmp_path))
+    assert run.wait(120) == 0, run.err
+    loaded = dpsvi.load(tmp_path / "run")
     serial = fit(member, data, engine="serial")
-    first = fit(member, data, engine="serial", max_iter=0)
-    gained = serial.lower_bound_ - first.lower_bound_
-    assert facts["lower_bound"] > serial.lower_bound_ - 0.1 * gained
-    assert facts["items"] == serial._state.items and facts["size"] == 3
+    gained = serial.lower_bound_ - fit(member, data, engine="serial", max_iter=0).lower_bound_
+    assert loaded.lower_bound_ > serial.lower_bound_ - 0.1 * gained
+    assert loaded._state.items == serial._state.items
+    assert "exchanges," in run.err, "rank 0 says what the exchanges cost"
 
 
 # --- users ------------------------------------------------------------------------------------

@@ -1,12 +1,14 @@
 """The constructor parameters that every estimator has: how a fit runs, not what it fits.
 
 An estimator lists its own parameters; :func:`engine_parameters` adds these behind them, to the
-signature that scikit-learn reads, to the instance and to the docstring.
+signature that scikit-learn reads, to the instance and to the docstring.  One that an estimator
+lists itself is its own.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from functools import wraps
 from types import MappingProxyType
 
@@ -38,7 +40,9 @@ _TEXT = """\
         kappa in (0, 1], above 0.5 for convergence, and tau_0 > 0 of
         ``rho_t = (t + tau_0) ** -kappa``.
     learning_rate : float in (0, 1] or None, default=None
-        Constant rate instead.  1 and a batch of all {items} is coordinate ascent.
+        Constant rate instead; 1 and a batch of all {items} is coordinate ascent.  A decreasing
+        rate starts with fewer threads than `n_jobs` while it is above 0.3 / n_jobs; a constant one
+        keeps all threads at work from the start.
     lr_rule : {{"constant", "per_sample", "per_T"}}, default="constant"
         How the rate is carried over to p threads and B local steps, rule (13).
     total_samples : float or None, default=None
@@ -49,7 +53,8 @@ _TEXT = """\
     validation_size : float in (0, 1), int or None, default=None
         Share or number of {items} held out to follow the score.
     evaluate_every : float, default=1.0
-        Passes between evaluations; may be below 1.
+        Passes between evaluations of the held-out score: a whole number, or below 1.  Callbacks
+        are called after every pass at least.
     tol : float, default=1e-3
     n_iter_no_change : int, default=2
     warm_start : bool, default=False
@@ -65,6 +70,7 @@ _TEXT = """\
         Folder whose ``checkpoints/`` `fit` writes to and :meth:`resume` reads from.
     checkpoint_seconds : float, default=60.0
         Between two checkpoints."""
+_ENTRIES = re.split(r"\n(?=    \S)", _TEXT)
 
 
 def engine_parameters(items: str, **defaults):
@@ -87,11 +93,12 @@ def engine_parameters(items: str, **defaults):
     >>> Means(3, n_jobs=2).batch_size
     64
     """
-    values = {**_DEFAULTS, **defaults}
 
     def decorate(cls):
         own = cls.__init__
         signature = inspect.signature(own)
+        values = {**_DEFAULTS, **defaults}
+        values = {k: v for k, v in values.items() if k not in signature.parameters}
         added = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
             for name, value in values.items()
@@ -107,7 +114,8 @@ def engine_parameters(items: str, **defaults):
         )
         cls.__init__ = __init__
         if cls.__doc__:
-            text = _TEXT.format(items=items, Items=items.capitalize(), **values)
+            entries = [e for e in _ENTRIES if e.split(" :")[0].split(", ")[0].strip() in values]
+            text = "\n".join(entries).format(items=items, Items=items.capitalize(), **values)
             cls.__doc__ = cls.__doc__.replace("    {engine}", text)
         return cls
 

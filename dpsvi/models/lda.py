@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpsvi import evaluate, io
 from dpsvi.checks import check_choice, check_number
+from dpsvi.engine_parameters import engine_parameters
 from dpsvi.estimator import Monitor, unchanged_on_error, with_callbacks
 from dpsvi.jit import as_items
 from dpsvi.models.lda_steps.model import FLOAT, LOCAL_STEPS, make_model, with_responsibilities
@@ -46,6 +47,7 @@ TINY = float(np.finfo(np.float32).tiny)  # a prior below it is 0 in the kernels
 RESUM_PASSES = 32  # between exact sums of what is kept
 
 
+@engine_parameters("documents", max_iter=10, learning_decay=0.7, learning_offset=4.0)
 class DPSVILDA(TopicModel):
     """Latent Dirichlet allocation, fitted by (asynchronous) stochastic variational inference.
 
@@ -70,59 +72,16 @@ class DPSVILDA(TopicModel):
         (2 K bytes each) and leave a token's own count out.  The best perplexity where it fits in
         memory, after 50 passes or more; collapsed step only.  A corpus of 200 batches or more
         begins with 3 stochastic passes.
-    engine : str, default="threads"
-        ``"serial"``, ``"threads"``: lock-free threads in this process, or ``"mpi"``: several
-        processes with such threads, started by ``mpiexec -n 5 python -m mpi4py script.py``.
-    n_jobs : int or None, default=None
-        Threads p; None is 1, -1 all cores.  With more than one, results vary from run to run
-        within the noise of seeds; one thread is bit-reproducible.
-    local_steps : int or None, default=None
-        B: threads meet after each p * B steps.  None: only at the end of a pass; for ``"mpi"``
-        128 at most, fewer where that is a large part of a pass.
     batch_size : int or None, default=None
         Documents in a step, S.  None is 64 for the collapsed and 128 for the mean-field step.
-    max_iter : int, default=10
-        Passes over the corpus.
-    learning_decay, learning_offset : float, default=0.7, 4.0
-        kappa in (0, 1], above 0.5 for convergence, and tau_0 > 0 of
-        ``rho_t = (t + tau_0) ** -kappa``.
-    learning_rate : float in (0, 1] or None, default=None
-        Constant rate instead.  A decreasing rate starts with fewer threads than `n_jobs` while it
-        is above 0.3 / n_jobs; a constant one keeps all threads at work from the start.
-    lr_rule : {"constant", "per_sample", "per_T"}, default="constant"
-        How the rate is carried over to p threads and B local steps, rule (13).
-    total_samples : float or None, default=None
-        N for `partial_fit`; None: the documents seen so far.
     max_doc_update_iter : int or None, default=None
         Most inner iterations on a document in a step.  None is 10 for the collapsed and 5 for the
         mean-field step: stopping early is faster *and* gives lower perplexity.
     mean_change_tol : float, default=0.01
         Mean change of gamma that ends them.
-    early_stopping : bool, default=False
-        Stop when the held-out score has not improved by `tol` (relative) in
-        `n_iter_no_change` evaluations.
-    validation_size : float in (0, 1), int or None, default=None
-        Share or number of documents held out to follow perplexity.
-    evaluate_every : float, default=1.0
-        Passes between evaluations on the held-out documents: a whole number, or below 1.
-        Callbacks are called after every pass at least.
-    tol : float, default=1e-3
-    n_iter_no_change : int, default=2
     grow_vocabulary : bool, default=False
         Let `partial_fit` add words; otherwise they are an error.
-    warm_start : bool, default=False
-        `fit` goes on from the last solution.
-    random_state : int, RandomState instance or None, default=None
-    verbose : int, default=0
-        1 shows progress on stderr.
-    callbacks : sequence of callables or None, default=None
-        Each gets a :class:`dpsvi.base.Event` at each evaluation; a true answer ends the fit.
-    cluster : dpsvi.Cluster or None, default=None
-        Options of ``engine="mpi"``; None: the defaults of :class:`dpsvi.cluster.Cluster`.
-    checkpoint_dir : path or None, default=None
-        Folder whose ``checkpoints/`` `fit` writes to and :meth:`resume` reads from.
-    checkpoint_seconds : float, default=60.0
-        Between two checkpoints.
+    {engine}
 
     Attributes
     ----------
@@ -171,12 +130,7 @@ class DPSVILDA(TopicModel):
     def __init__(
         self, n_components=10, *, doc_topic_prior="auto", topic_word_prior="auto",
         local_step="collapsed", warm_documents=False, keep_responsibilities=False,
-        engine="threads", n_jobs=None, local_steps=None, batch_size=None, max_iter=10,
-        learning_decay=0.7, learning_offset=4.0, learning_rate=None, lr_rule="constant",
-        total_samples=None, max_doc_update_iter=None, mean_change_tol=0.01, early_stopping=False,
-        validation_size=None, evaluate_every=1.0, tol=1e-3, n_iter_no_change=2,
-        grow_vocabulary=False, warm_start=False, random_state=None, verbose=0, callbacks=None,
-        cluster=None, checkpoint_dir=None, checkpoint_seconds=60.0,
+        batch_size=None, max_doc_update_iter=None, mean_change_tol=0.01, grow_vocabulary=False,
     ):  # fmt: skip
         self.n_components = n_components
         self.doc_topic_prior = doc_topic_prior
@@ -184,31 +138,10 @@ class DPSVILDA(TopicModel):
         self.local_step = local_step
         self.warm_documents = warm_documents
         self.keep_responsibilities = keep_responsibilities
-        self.engine = engine
-        self.n_jobs = n_jobs
-        self.local_steps = local_steps
         self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.learning_decay = learning_decay
-        self.learning_offset = learning_offset
-        self.learning_rate = learning_rate
-        self.lr_rule = lr_rule
-        self.total_samples = total_samples
         self.max_doc_update_iter = max_doc_update_iter
         self.mean_change_tol = mean_change_tol
-        self.early_stopping = early_stopping
-        self.validation_size = validation_size
-        self.evaluate_every = evaluate_every
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
         self.grow_vocabulary = grow_vocabulary
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.cluster = cluster
-        self.checkpoint_dir = checkpoint_dir
-        self.checkpoint_seconds = checkpoint_seconds
 
     @unchanged_on_error
     @with_callbacks

@@ -272,21 +272,20 @@ class DPSVIHMM(FamilyEstimator):
         }
         return {name: array.astype(self._dtype) for name, array in arrays.items()}
 
-    def _infer(self, state, items, marked=False, posteriors=False):
+    def _infer(self, state, items, marked=0, posteriors=False):
         """Bounds of all steps of `items`, and their posteriors, (n, K), or (0, K)."""
-        q, n = read(state), self.n_features_in_
-        n_states, row = len(q.start), n + marked
-        bound = np.empty(items.offsets[-1] // row)
-        posterior = np.empty((len(bound) if posteriors else 0, n_states))
-        memory = self._memory(items, row)
-        chunk_of(memory, n_states, n).visits[:] = q.visits
-        everything = np.arange(count(items), dtype=np.int32)
-        infer(items, everything, state.model.hyper, marked, q.expected, memory, posterior, bound)
+        chunk, everything, n_steps = self._prepare(items, marked)
+        bound = np.empty(n_steps)
+        posterior = np.empty((n_steps if posteriors else 0, self.n_components))
+        infer(items, everything, marked, read(state).weights, chunk, posterior, bound)
         return bound, posterior
 
-    def _memory(self, items, row):
-        longest = int(np.diff(items.offsets).max())
-        return np.empty(scratch(self.n_components, self.n_features_in_, row, longest))
+    def _prepare(self, items, marked=0):
+        """Memory for these items, all their numbers, and the number of their steps."""
+        row, longest = self.n_features_in_ + marked, int(np.diff(items.offsets).max())
+        memory = np.empty(scratch(self.n_components, self.n_features_in_, row, longest))
+        chunk = chunk_of(memory, self.n_components, self.n_features_in_)
+        return chunk, np.arange(count(items), dtype=np.int32), items.offsets[-1] // row
 
     def _bounds(self, state, items):
         marked = int(self.window is not None)
@@ -325,14 +324,10 @@ class DPSVIHMM(FamilyEstimator):
         if algorithm == "map":
             posterior = self.predict_proba(X, lengths)
             return float(posterior.max(axis=1).sum()), posterior.argmax(axis=1)
-        X, offsets = self._sequences(X, lengths)
-        items, n_sequences = dense_items(X, offsets), len(offsets) - 1
-        path, value = np.empty(len(X), np.int64), np.empty(n_sequences)
-        everything = np.arange(n_sequences, dtype=np.int32)
-        decode(
-            items, everything, self._state.model.hyper, read(self._state).expected,
-            self._memory(items, self.n_features_in_), path, value,
-        )  # fmt: skip
+        items = dense_items(*self._sequences(X, lengths))
+        chunk, everything, n_steps = self._prepare(items)
+        path, value = np.empty(n_steps, np.int64), np.empty(len(everything))
+        decode(items, everything, 0, read(self._state).weights, chunk, path, value)
         return float(value.sum()), path
 
     def predict(self, X, lengths=None):

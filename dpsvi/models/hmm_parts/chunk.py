@@ -11,14 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi.expfam.gaussian import BLOCK
-from dpsvi.jit import inline_kernel
+from dpsvi.jit import inline_kernel, kernel
 
 INSIDE, BEGINS = 1, 2  # marks of a step: its statistics count; it is the first of its sequence
 _BLOCKS = 4  # least size of a chunk
+ZERO = np.int64(0)  # a literal 0 as an argument would have a kernel compiled once more
 
 
 class Chunk(NamedTuple):
-    """Memory for the steps of some items; a pass over them fills it from top to bottom."""
+    """Memory for the steps of some items; a sweep over them fills it from top to bottom."""
 
     x: np.ndarray  # (n_blocks, D, BLOCK): the observations
     mark: np.ndarray  # (n_steps,): sums of INSIDE and BEGINS
@@ -29,39 +30,40 @@ class Chunk(NamedTuple):
     y: np.ndarray  # (D + 1, BLOCK)
     block: np.ndarray  # (K, BLOCK): emissions or posteriors of a block, transposed
     visits: np.ndarray  # (K,): distribution of the state where a window begins
-    pairs: np.ndarray  # (K, K): transitions are these times `trans`
 
 
-@inline_kernel
-def _fixed(n_components, n):
-    return (n + 1 + n_components) * BLOCK + n_components * (n_components + 1)
+def scratch(n_components: int, n: int, row: int, longest: int) -> int:
+    """Numbers in the memory of a thread.
 
-
-def scratch(n_components, n, row, longest):
-    """Length of the memory of a thread: `longest` is that of an item, `row` of each of its steps."""
+    Parameters
+    ----------
+    n_components, n : int
+        K and D.
+    row, longest : int
+        Values of a step, its mark included, and of the longest item.
+    """
     n_steps = BLOCK * max(_BLOCKS, -(-(longest // row) // BLOCK))
-    return n_steps * (n + 2 * n_components + 3) + _fixed(n_components, n)
+    return n_steps * (n + 2 * n_components + 3) + (n + 1 + n_components) * BLOCK + n_components
 
 
 @inline_kernel
 def chunk_of(memory, n_components, n):
-    """The :class:`Chunk` that lies in `memory`, a vector of the length that :func:`scratch` says."""
-    fixed = _fixed(n_components, n)
-    n_steps = (memory.shape[0] - fixed) // (n + 2 * n_components + 3)
-    rest, least = memory[:fixed], memory[fixed:]
-    y, rest = rest[: (n + 1) * BLOCK], rest[(n + 1) * BLOCK :]
-    block, rest = rest[: n_components * BLOCK], rest[n_components * BLOCK :]
-    x, least = least[: n_steps * n], least[n_steps * n :]
-    matrices, vectors = least[: -3 * n_steps], least[-3 * n_steps :].reshape((3, n_steps))
-    matrices = matrices.reshape((2, n_steps, n_components))
-    return Chunk(
-        x.reshape((n_steps // BLOCK, n, BLOCK)), vectors[0], matrices[0], vectors[1], matrices[1],
-        vectors[2], y.reshape((n + 1, BLOCK)), block.reshape((n_components, BLOCK)),
-        rest[:n_components], rest[n_components:].reshape((n_components, n_components)),
-    )  # fmt: skip
+    """The :class:`Chunk` that lies in a vector of the length that :func:`scratch` says."""
+    visits, memory = memory[:n_components], memory[n_components:]
+    last = (n + 1) * BLOCK
+    y, memory = memory[:last].reshape((n + 1, BLOCK)), memory[last:]
+    last = n_components * BLOCK
+    block, memory = memory[:last].reshape((n_components, BLOCK)), memory[last:]
+    n_steps = memory.shape[0] // (n + 2 * n_components + 3)
+    steps, memory = memory[: 3 * n_steps].reshape((3, n_steps)), memory[3 * n_steps :]
+    last = 2 * n_steps * n_components
+    states = memory[:last].reshape((2, n_steps, n_components))
+    x = memory[last:].reshape((n_steps // BLOCK, n, BLOCK))
+    # Indexed, not unpacked: numba does not see that unpacked rows are contiguous.
+    return Chunk(x, steps[0], states[0], steps[1], states[1], steps[2], y, block, visits)
 
 
-@inline_kernel
+@kernel
 def load(items, batch, first, marked, chunk):
     """Copy items batch[first:last] into the chunk, as many as fit; returns last and their steps."""
     n = chunk.x.shape[1]
@@ -73,7 +75,10 @@ def load(items, batch, first, marked, chunk):
             break
         for t in range(length):
             row, s = begin + t * (n + marked), n_steps + t
-            chunk.mark[s] = items.value[row] if marked else INSIDE + (BEGINS if t == 0 else 0)
+            if marked:
+                chunk.mark[s] = items.value[row]
+            else:
+                chunk.mark[s] = INSIDE + BEGINS if t == 0 else INSIDE
             for d in range(n):
                 chunk.x[s // BLOCK, d, s % BLOCK] = items.value[row + marked + d]
         n_steps += length

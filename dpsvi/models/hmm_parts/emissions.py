@@ -60,7 +60,7 @@ class Gaussian:
         """Fitted attributes of the emissions."""
         kappa, shift, scale, nu = _standard(q)
         return {
-            "means_": q.origins + shift, "covars_": scale / nu[:, None, None],
+            "means_": q.weights.origins + shift, "covars_": scale / nu[:, None, None],
             "beta_posterior_": kappa, "dof_posterior_": nu, "scale_posterior_": scale,
         }  # fmt: skip
 
@@ -99,9 +99,9 @@ def _normal_wishart_prior(estimator, X):
 
 def _standard(q: Posterior):
     """(kappa, m - origin, W^-1, nu) of every state."""
-    n = q.origins.shape[1]
-    kappa, shift, nu = q.standard[:, 1], q.standard[:, 2 : n + 2], q.standard[:, -1]
-    factor = q.standard[:, n + 2 : -1].reshape(-1, n, n)
+    rows, n = q.weights.states, q.weights.origins.shape[1]
+    kappa, shift, nu = rows[:, 1], rows[:, 2 : n + 2], rows[:, -1]
+    factor = rows[:, n + 2 : -1].reshape(-1, n, n)
     return kappa, shift, nu[:, None, None] * (factor @ factor.swapaxes(1, 2)), nu
 
 

@@ -9,13 +9,16 @@ the middle of a chain is likely to be; the rest are the natural parameters of it
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
+
+import numpy as np
 
 from dpsvi.expfam import categorical, markov
 from dpsvi.expfam.digamma import digamma
 from dpsvi.expfam.gaussian import BLOCK, add_stats, log_densities, mirror
 from dpsvi.expfam.normal_wishart import expected_log_det, to_standard
 from dpsvi.jit import inline_kernel, kernel
-from dpsvi.models.hmm_parts.chunk import BEGINS, chunk_of, load
+from dpsvi.models.hmm_parts.chunk import BEGINS, ZERO, chunk_of, load
 
 GAUSSIAN, CATEGORICAL = 0, 1  # kinds of emissions
 
@@ -87,33 +90,43 @@ def _subnormalise(concentration):
         concentration[k] = max(math.exp(digamma(concentration[k]) - total), markov.LEAST)
 
 
-@inline_kernel
-def emissions(kind, origins, states, n_steps, chunk):
-    """``chunk.weight = E ln p(x_t | k)`` for the steps in the chunk."""
-    if kind == CATEGORICAL:
-        symbols = chunk.x.reshape(chunk.mark.shape)[:n_steps]
-        categorical.log_probabilities(symbols, states, chunk.weight)
-        return
-    for first in range(0, n_steps, BLOCK):
-        log_densities(chunk.x[first // BLOCK], states, origins, chunk.y, chunk.block)
-        for i in range(min(BLOCK, n_steps - first)):
-            for k in range(origins.shape[0]):
-                chunk.weight[first + i, k] = chunk.block[k, i]
+class Weights(NamedTuple):
+    """What a sweep needs of the parameters."""
+
+    kind: int
+    origins: np.ndarray  # (K, D)
+    start: np.ndarray  # pi~, (K,)
+    trans: np.ndarray  # A~, (K, K)
+    states: np.ndarray  # of the emissions, see `expect`, (K, width)
+    visits: np.ndarray  # (K,), sums to 1
 
 
 @kernel
-def sweep(items, batch, first, hyper, marked, expected, memory, begins):
-    """Posteriors and bounds of items batch[first:last], as many as fit into the memory.
+def emissions(weights, n_steps, chunk):
+    """``chunk.weight = E ln p(x_t | k)`` for the steps in the chunk."""
+    if weights.kind == CATEGORICAL:
+        symbols = chunk.x.reshape(chunk.mark.shape)[:n_steps]
+        categorical.log_probabilities(symbols, weights.states, chunk.weight)
+        return
+    origins, block = weights.origins, chunk.block
+    for first in range(0, n_steps, BLOCK):
+        log_densities(chunk.x[first // BLOCK], weights.states, origins, chunk.y, block)
+        for i in range(min(BLOCK, n_steps - first)):
+            for k in range(origins.shape[0]):
+                chunk.weight[first + i, k] = block[k, i]
 
-    They are left there, in ``posterior`` and ``bound``.  ``pairs`` is added to; to `begins`, (K,),
-    the posteriors of the first steps of sequences are added.  Returns last and the steps filled.
+
+@kernel
+def sweep(items, batch, first, marked, weights, chunk, begins, pairs):
+    """Posteriors and bounds of items batch[first:last], as many as fit into the chunk.
+
+    They are left there.  The posteriors of the first steps of sequences are added to `begins`,
+    (K,), and to ``pairs * trans``, (K, K), the expected transitions.  Returns last and the steps
+    that were visited.
     """
-    kind, _, _, origins, _ = unpack(hyper)
-    n_components, n = origins.shape
-    start, trans, states = split(expected, n_components)
-    chunk = chunk_of(memory, n_components, n)
+    n_components, n = weights.origins.shape
     last, n_steps = load(items, batch, first, marked, chunk)
-    emissions(kind, origins, states, n_steps, chunk)
+    emissions(weights, n_steps, chunk)
     for t in range(n_steps):
         row, top = chunk.weight[t], chunk.weight[t, 0]
         for k in range(1, n_components):
@@ -121,64 +134,70 @@ def sweep(items, batch, first, hyper, marked, expected, memory, begins):
         for k in range(n_components):
             row[k] = math.exp(row[k] - top)
         chunk.shift[t] = top
-    end = 0
+    end = ZERO
     for i in range(first, last):
         begin = end
-        length = (items.offsets[batch[i] + 1] - items.offsets[batch[i]]) // (n + marked)
-        end += length
-        weight, posterior = chunk.weight[begin:end], chunk.posterior[begin:end]
-        mark, bound = chunk.mark[begin:end], chunk.bound[begin:end]
-        inside, outside = 0, length
-        while mark[inside] == 0.0:
-            inside += 1
-        while mark[outside - 1] == 0.0:
-            outside -= 1
-        message = start if mark[0] >= BEGINS else chunk.visits
-        markov.forward(message, trans, weight, posterior, bound)
-        markov.smooth(trans, weight, posterior, inside, outside, chunk.pairs)
-        for t in range(length):
-            if t < inside or t >= outside:
-                bound[t] = 0.0
-                posterior[t] = 0.0
-            else:
-                bound[t] = math.log(bound[t]) + chunk.shift[begin + t]
-        if mark[0] >= BEGINS:
-            for k in range(n_components):
-                begins[k] += posterior[0, k]
+        end += (items.offsets[batch[i] + 1] - items.offsets[batch[i]]) // (n + marked)
+        _visit(begin, end, weights, chunk, begins, pairs)
     return last, n_steps
+
+
+@inline_kernel
+def _visit(begin, end, weights, chunk, begins, pairs):
+    """Forward and backward over one item, which has the steps begin:end of the chunk."""
+    weight, posterior = chunk.weight[begin:end], chunk.posterior[begin:end]
+    first, last = begin, end  # of what counts
+    while chunk.mark[first] == 0.0:
+        first += 1
+    while chunk.mark[last - 1] == 0.0:
+        last -= 1
+    starts = chunk.mark[begin] >= BEGINS
+    message = weights.start if starts else weights.visits
+    markov.forward(message, weights.trans, weight, posterior, chunk.bound[begin:end])
+    markov.smooth(weights.trans, weight, posterior, first - begin, last - begin, pairs)
+    for t in range(begin, end):
+        counts = first <= t < last
+        chunk.bound[t] = math.log(chunk.bound[t]) + chunk.shift[t] if counts else 0.0
+        if not counts:
+            for k in range(weights.start.shape[0]):
+                chunk.posterior[t, k] = 0.0
+    if starts:
+        for k in range(weights.start.shape[0]):
+            begins[k] += chunk.posterior[begin, k]
 
 
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; items are sequences, the one row is always touched."""
     kind, marked, _, origins, _ = unpack(hyper)
     n_components, n = origins.shape
-    expected, stats = work.expected[0], work.stats[0]
-    begins, pairs, states = split(stats, n_components)
     chunk = chunk_of(work.scratch, n_components, n)
-    expect(work.totals, scale, hyper, expected, chunk.visits)
-    chunk.pairs[:] = 0.0
-    first = 0
+    expect(work.totals, scale, hyper, work.expected[0], chunk.visits)
+    start, trans, states = split(work.expected[0], n_components)
+    weights = Weights(kind, origins, start, trans, states, chunk.visits)
+    begins, pairs, stats = split(work.stats[0], n_components)
+    first = ZERO
     while first < batch.shape[0]:
-        first, n_steps = sweep(
-            items, batch, first, hyper, marked, expected, work.scratch, begins
-        )
-        if kind == CATEGORICAL:
-            symbols = chunk.x.reshape(chunk.mark.shape)[:n_steps]
-            categorical.add_symbols(symbols, chunk.posterior, states)
-            continue
-        for begin in range(0, n_steps, BLOCK):
-            for i in range(BLOCK):
-                for k in range(n_components):
-                    inside = begin + i < n_steps
-                    chunk.block[k, i] = chunk.posterior[begin + i, k] if inside else 0.0
-            add_stats(chunk.x[begin // BLOCK], chunk.block, origins, chunk.y, states)
-    trans = split(expected, n_components)[1]
+        first, n_steps = sweep(items, batch, first, marked, weights, chunk, begins, pairs)
+        count(kind, origins, n_steps, chunk, stats)
     for j in range(n_components):
         for k in range(n_components):
-            pairs[j, k] = chunk.pairs[j, k] * trans[j, k]
+            pairs[j, k] *= trans[j, k]
     if kind == GAUSSIAN:
-        mirror(states, n)
+        mirror(stats, n)
     work.touched[0] = 0
     return 1
 
 
+@inline_kernel
+def count(kind, origins, n_steps, chunk, stats):
+    """Add the statistics of the emissions in the chunk."""
+    if kind == CATEGORICAL:
+        symbols = chunk.x.reshape(chunk.mark.shape)[:n_steps]
+        categorical.add_symbols(symbols, chunk.posterior, stats)
+        return
+    for first in range(0, n_steps, BLOCK):
+        for i in range(BLOCK):
+            t = first + i
+            for k in range(origins.shape[0]):
+                chunk.block[k, i] = chunk.posterior[t, k] if t < n_steps else 0.0
+        add_stats(chunk.x[first // BLOCK], chunk.block, origins, chunk.y, stats)

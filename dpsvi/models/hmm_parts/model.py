@@ -9,7 +9,7 @@ import numpy as np
 
 from dpsvi.base import Model
 from dpsvi.models.hmm_parts.chunk import scratch
-from dpsvi.models.hmm_parts.local import expect, local, split, unpack
+from dpsvi.models.hmm_parts.local import Weights, expect, local, split, unpack
 
 
 def from_arrays(shape, prior, hyper) -> Model:
@@ -49,11 +49,7 @@ class Posterior(NamedTuple):
     start: np.ndarray  # u, (K,)
     trans: np.ndarray  # U, (K, K)
     states: np.ndarray  # natural parameters, (K, width)
-    standard: np.ndarray  # the same in the form that `expect` says, (K, width)
-    origins: np.ndarray  # (K, D)
-    floor: np.ndarray  # (D,)
-    expected: np.ndarray  # what a sweep takes, (columns,)
-    visits: np.ndarray  # (K,)
+    weights: Weights  # the same as a sweep takes it, ``weights.states`` in standard form
 
 
 def read(state) -> Posterior:
@@ -67,9 +63,8 @@ def read_prior(model: Model) -> Posterior:
 
 
 def _read(sums, scale, model) -> Posterior:
-    _, _, floor, origins, prior = unpack(model.hyper)
+    kind, _, _, origins, prior = unpack(model.hyper)
     expected, visits = np.empty(len(prior)), np.empty(len(origins))
     expect(sums, scale, model.hyper, expected, visits)
-    start, trans, states = split(prior + scale * sums, len(origins))
-    standard = split(expected, len(origins))[2]
-    return Posterior(start, trans, states, standard, origins, floor, expected, visits)
+    weights = Weights(kind, origins, *split(expected, len(origins)), visits)
+    return Posterior(*split(prior + scale * sums, len(origins)), weights)

@@ -18,7 +18,7 @@ from dpsvi.expfam.digamma import digamma
 from dpsvi.expfam.gaussian import BLOCK, add_stats, log_densities, mirror
 from dpsvi.expfam.normal_wishart import expected_log_det, to_standard
 from dpsvi.jit import inline_kernel, kernel
-from dpsvi.models.hmm_parts.chunk import BEGINS, ZERO, chunk_of, load
+from dpsvi.models.hmm_parts.chunk import BEGINS, INSIDE, ZERO, chunk_of, load
 
 GAUSSIAN, CATEGORICAL = 0, 1  # kinds of emissions
 
@@ -147,9 +147,9 @@ def _visit(begin, end, weights, chunk, begins, pairs):
     """Forward and backward over one item, which has the steps begin:end of the chunk."""
     weight, posterior = chunk.weight[begin:end], chunk.posterior[begin:end]
     first, last = begin, end  # of what counts
-    while chunk.mark[first] == 0.0:
+    while not int(chunk.mark[first]) & INSIDE:
         first += 1
-    while chunk.mark[last - 1] == 0.0:
+    while not int(chunk.mark[last - 1]) & INSIDE:
         last -= 1
     starts = chunk.mark[begin] >= BEGINS
     message = weights.start if starts else weights.visits

@@ -37,7 +37,7 @@ from dpsvi.svi import State
 _SAMPLE = 10_000  # steps that the first parameters are found on
 
 
-@engine_parameters("sequences", batch_size=16)
+@engine_parameters("sequences", batch_size=4)
 class DPSVIHMM(FamilyEstimator):
     """Bayesian hidden Markov model, fitted by (asynchronous) stochastic variational inference.
 

@@ -1,0 +1,158 @@
+"""What the estimator does differently for each kind of emissions: priors, beginnings, reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from dpsvi.checks import check_number
+from dpsvi.expfam import dirichlet, normal_wishart
+from dpsvi.expfam.gaussian import default_covariance, first_statistics
+from dpsvi.models.hmm_parts.local import CATEGORICAL, GAUSSIAN
+from dpsvi.models.hmm_parts.model import Posterior
+
+
+class Start(NamedTuple):
+    """Where the emissions of a fit begin."""
+
+    floor: np.ndarray  # (D,)
+    origins: np.ndarray  # (K, D)
+    prior: np.ndarray  # (K, width), natural parameters
+    stats: np.ndarray  # (K, width), of the sampled points
+    assign: Callable | None  # points -> their first states; None where nothing is known of them
+
+
+class Gaussian:
+    """Points under Normal-Wishart distributions."""
+
+    number = GAUSSIAN
+
+    @staticmethod
+    def check(estimator, X) -> None:
+        """All points can be emitted."""
+
+    @staticmethod
+    def start(estimator, X, points, rng) -> Start:
+        """k-means on `points`, a sample of X; X sets the priors that are None.
+
+        With fewer distinct points than states some states begin empty.
+        """
+        from sklearn.cluster import KMeans
+
+        kappa, mean, scale, nu = _normal_wishart_prior(estimator, X)
+        n_states, n = estimator.n_components, X.shape[1]
+        n_clusters = min(n_states, len(np.unique(points, axis=0)))
+        seed = int(rng.integers(np.iinfo(np.int32).max))
+        clusters = KMeans(n_clusters, n_init=1, random_state=seed).fit(points)
+        origins, stats = first_statistics(points, np.eye(n_states)[clusters.labels_], mean)
+        shift = mean - origins
+        psi = scale + kappa * shift[:, :, None] * shift[:, None, :]
+        prior = np.empty(stats.shape)
+        prior[:, 0], prior[:, 1], prior[:, -1] = 1.0 / n_states, kappa, nu
+        prior[:, 2 : n + 2], prior[:, n + 2 : -1] = kappa * shift, psi.reshape(n_states, n * n)
+        floor = np.diag(np.linalg.cholesky(scale)) ** 2
+        return Start(floor, origins, prior, stats, clusters.predict)
+
+    @staticmethod
+    def fitted(q: Posterior) -> dict:
+        """Fitted attributes of the emissions."""
+        kappa, shift, scale, nu = _standard(q)
+        return {
+            "means_": q.weights.origins + shift, "covars_": scale / nu[:, None, None],
+            "beta_posterior_": kappa, "dof_posterior_": nu, "scale_posterior_": scale,
+        }  # fmt: skip
+
+    @staticmethod
+    def divergence(q: Posterior, prior: Posterior) -> float:
+        """KL of the emissions in nats."""
+        return float(normal_wishart.kl(_standard(q), _standard(prior)).sum())
+
+    @staticmethod
+    def draw(fitted, states, rng):
+        """A point from each of these states, (n, D)."""
+        means, roots = fitted["means_"], np.linalg.cholesky(fitted["covars_"])
+        noise = rng.standard_normal((len(states), means.shape[1]))
+        return means[states] + np.einsum("nij,nj->ni", roots[states], noise)
+
+
+def _normal_wishart_prior(estimator, X):
+    """(kappa_0, m_0, W_0^-1, nu_0) as asked for; what is None comes from X."""
+    n = X.shape[1]
+    nu = n if estimator.dof_prior is None else estimator.dof_prior
+    check_number("dof_prior", nu, low=n - 1, open_low=True)
+    if estimator.scale_prior is None:
+        scale = default_covariance(X)
+        if not np.isfinite(scale).all():
+            raise ValueError(f"the squares of X overflow, its largest value is {X.max():g}")
+    else:
+        scale = estimator._array("scale_prior", (n, n))
+        symmetric = np.allclose(scale, scale.T, rtol=1e-6, atol=0)
+        if not symmetric or np.linalg.eigvalsh(scale)[0] <= 0:
+            raise ValueError("scale_prior must be symmetric and positive definite")
+    kappa = 1.0 if estimator.beta_prior is None else float(estimator.beta_prior)
+    given = estimator.means_prior is not None
+    mean = estimator._array("means_prior", (n,)) if given else X.mean(axis=0)
+    return kappa, mean, scale, float(nu)
+
+
+def _standard(q: Posterior):
+    """(kappa, m - origin, W^-1, nu) of every state."""
+    rows, n = q.weights.states, q.weights.origins.shape[1]
+    kappa, shift, nu = rows[:, 1], rows[:, 2 : n + 2], rows[:, -1]
+    factor = rows[:, n + 2 : -1].reshape(-1, n, n)
+    return kappa, shift, nu[:, None, None] * (factor @ factor.swapaxes(1, 2)), nu
+
+
+class Categorical:
+    """Symbols under Dirichlet distributions; X has one column."""
+
+    number = CATEGORICAL
+
+    @staticmethod
+    def check(estimator, X) -> None:
+        """Raise ValueError unless X holds symbols that the estimator knows."""
+        if X.shape[1] != 1:
+            raise ValueError(f"X must have one column, of symbols, got {X.shape[1]} features")
+        strange = X[(X != np.floor(X)) | (X < 0) | (X >= estimator.n_symbols_)]
+        if len(strange):
+            raise ValueError(
+                f"X must hold symbols, integers >= 0 and < {estimator.n_symbols_}, got "
+                f"{strange[0]:g}; n_features says how many there are"
+            )
+
+    @staticmethod
+    def start(estimator, X, points, rng) -> Start:
+        """Random emissions about the frequencies of the symbols in `points`, a sample of X."""
+        n_states, n_symbols = estimator.n_components, estimator.n_symbols_
+        shape = n_states, n_symbols
+        alpha = estimator._concentrations("emissionprob_prior", shape, 1.0 / n_symbols)
+        frequency = np.bincount(points[:, 0].astype(int), minlength=n_symbols)
+        emission = rng.standard_gamma(1.0, size=shape) * frequency
+        emission *= len(points) / emission.sum()
+        prior = np.hstack([np.full((n_states, 1), 1.0 / n_states), alpha])
+        stats = np.hstack([emission.sum(axis=1, keepdims=True), emission])
+        return Start(np.ones(1), np.zeros((n_states, 1)), prior, stats, None)
+
+    @staticmethod
+    def fitted(q: Posterior) -> dict:
+        """Fitted attributes of the emissions."""
+        alpha = q.states[:, 1:]
+        probabilities = alpha / alpha.sum(axis=1, keepdims=True)
+        return {"emissionprob_": probabilities, "emissionprob_posterior_": alpha}
+
+    @staticmethod
+    def divergence(q: Posterior, prior: Posterior) -> float:
+        """KL of the emissions in nats."""
+        pairs = zip(q.states[:, 1:], prior.states[:, 1:], strict=True)
+        return sum(dirichlet.kl(a, a0) for a, a0 in pairs)
+
+    @staticmethod
+    def draw(fitted, states, rng):
+        """A symbol from each of these states, (n, 1)."""
+        cumulative = np.cumsum(fitted["emissionprob_"], axis=1)[states]
+        return (rng.random((len(states), 1)) > cumulative[:, :-1]).sum(axis=1)[:, None]
+
+
+KINDS = {"gaussian": Gaussian, "categorical": Categorical}

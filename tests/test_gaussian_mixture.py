@@ -9,8 +9,10 @@ from scipy import special, stats
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dpsvi.expfam import dirichlet, normal_wishart
+from dpsvi.expfam import dirichlet, mixture, normal_wishart
+from dpsvi.expfam.components import Prior
 from dpsvi.expfam.digamma import digamma
+from dpsvi.expfam.gaussian import first_statistics
 from dpsvi.family import dense_items
 from dpsvi.fit import fit
 from dpsvi.models import gaussian_mixture as gm
@@ -18,6 +20,8 @@ from dpsvi.models.gaussian_mixture import DPSVIGaussianMixture
 from dpsvi.schedules import constant
 from dpsvi.svi import State
 from dpsvi.task import make_task, make_works
+
+ALPHA = 0.7
 
 
 def clusters(rng, n=600, n_features=2, n_components=3, spread=6.0):
@@ -33,14 +37,14 @@ def clusters(rng, n=600, n_features=2, n_components=3, spread=6.0):
 def some_prior(n_features, rng):
     root = rng.normal(size=(n_features, n_features))
     covariance = root @ root.T + np.eye(n_features)
-    return gm.Prior(0.7, 0.3, rng.normal(size=n_features), n_features + 1.5, covariance)
+    return Prior(0.3, rng.normal(size=n_features), n_features + 1.5, covariance)
 
 
 def start(X, n_components, prior, rng, n_threads=1):
     """A state from random responsibilities, and these."""
     resp = rng.dirichlet(np.ones(n_components), size=len(X))
-    origins, rows = gm.first_statistics(X, resp, prior.mean)
-    return State.resume(gm.make_model(prior, origins), rows.reshape(1, -1), n_threads), resp
+    origins, rows = first_statistics(X, resp, prior.mean)
+    return State.resume(gm.make_model(ALPHA, prior, origins), rows.reshape(1, -1), n_threads), resp
 
 
 # --- coordinate ascent as in Bishop 10.2, written for reading ---------------------------------
@@ -58,7 +62,7 @@ def global_step(X, resp, prior):
         shift = mean - prior.mean
         w_inv = prior.covariance + scatter
         w_inv = w_inv + prior.mean_precision * mass / kappa * np.outer(shift, shift)
-        alpha, nu = prior.weight_concentration + mass, prior.degrees_of_freedom + mass
+        alpha, nu = ALPHA + mass, prior.degrees_of_freedom + mass
         q.append((alpha, kappa, m, w_inv, nu))
     return q
 
@@ -83,14 +87,22 @@ def local_step(X, q):
     return np.exp(log_p - bound[:, None]), bound
 
 
+def read(state):
+    return mixture.posterior(state, gm.expect)
+
+
+def divergence(state, prior):
+    return read(state).divergence(prior).sum() + gm.weight_divergence(state)
+
+
 def as_components(state):
     """What :func:`global_step` returns, from a state."""
-    q = gm.read(state)
+    q = read(state)
     w_inv = q.degrees_of_freedom[:, None, None] * q.covariances
     return list(
         zip(
-            q.weight_concentration, q.mean_precision, q.origins + q.shift, w_inv,
-            q.degrees_of_freedom, strict=True,
+            mixture.counts(state), q.mean_precision, q.means, w_inv, q.degrees_of_freedom,
+            strict=True,
         )
     )  # fmt: skip
 
@@ -210,7 +222,7 @@ def test_kernel_equals_slow_reference(rng, n, n_features, n_components, offset):
     prior = some_prior(n_features, rng)
     prior = prior._replace(mean=prior.mean + offset)
     state, _ = start(X, n_components, prior, rng)
-    origins = gm.read(state).origins
+    origins = read(state).origins
     resp, bound = local_step(X, as_components(state))
     expected = []
     for k in range(n_components):
@@ -219,10 +231,10 @@ def test_kernel_equals_slow_reference(rng, n, n_features, n_components, offset):
         expected.append(np.concatenate([[r.sum()] * 2, r @ x, psi, [r.sum()]]))
     got = run_local(state, X, range(n)).reshape(n_components, -1)
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
-    q = gm.read(state)
+    q = read(state)
     got_resp, got_bound = np.empty((n, n_components)), np.empty(n)
     everything = np.arange(n, dtype=np.int32)
-    gm.infer(dense_items(X), everything, q.expected, q.origins, got_resp, got_bound)
+    mixture.infer(dense_items(X), everything, q.standard, q.origins, got_resp, got_bound)
     np.testing.assert_allclose(got_resp, resp, rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(got_bound, bound, rtol=1e-8)
 
@@ -248,7 +260,7 @@ def test_full_batches_are_coordinate_ascent(rng):
     items, bounds = dense_items(X), []
     for _ in range(25):
         resp, bound = local_step(X, q)
-        bounds.append(bound.sum() - gm.divergence(gm.read(state), prior))
+        bounds.append(bound.sum() - divergence(state, prior))
         q = global_step(X, resp, prior)
         fit(state, items, schedule=constant(1.0), batch_size=len(X), n_passes=1, seed=0)
         close(as_components(state), q)

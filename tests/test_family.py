@@ -146,7 +146,9 @@ def test_the_best_of_several_starts_is_kept(name, rng):
 def test_a_callback_ends_all_starts(name, rng):
     member = members.get(name)
     events = []
-    fit(member, member.data(rng, 40), n_init=3, callbacks=[lambda e: bool(events.append(e)) or True])
+    fit(
+        member, member.data(rng, 40), n_init=3, callbacks=[lambda e: bool(events.append(e)) or True]
+    )
     assert len(events) == 1
 
 

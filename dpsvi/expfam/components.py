@@ -60,6 +60,23 @@ class Prior(NamedTuple):
         rows[:, n + 2 : -1] = psi.reshape(n_components, -1)
         return rows
 
+    def log_evidence(self, stats):
+        """Ln of the normaliser, up to a constant, of components with these statistics, (K,).
+
+        `stats`, (K, columns) or (columns,), count from `mean`; 0 of the first number is used.
+        """
+        n = len(self.mean)
+        rows = self.natural(self.mean[None], 0.0) + stats
+        kappa, h, nu = rows[:, 1], rows[:, 2 : n + 2], rows[:, -1]
+        psi = rows[:, n + 2 : -1].reshape(-1, *self.covariance.shape)
+        if self.covariance.ndim == 1:
+            w_inv = psi - h * h / kappa[:, None]
+            value = normal_gamma.log_normaliser(w_inv, nu)
+        else:
+            w_inv = psi - h[:, :, None] * h[:, None] / kappa[:, None, None]
+            value = normal_wishart.log_normaliser(w_inv, nu)
+        return value - 0.5 * n * np.log(kappa)
+
 
 class Components(NamedTuple):
     """Posterior of the components, from their rows in standard form."""

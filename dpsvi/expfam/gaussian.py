@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from dpsvi.jit import inline_kernel
+from dpsvi.jit import inline_kernel, kernel
 
 BLOCK = 64
 
@@ -142,29 +142,46 @@ def mirror(stats, n):
                 square[e, d] = square[d, e]
 
 
-def first_statistics(points, resp, center, diagonal=False):
-    """Origins (K, D) and statistics (K, columns) of points with known responsibilities.
+def statistics(points, resp, origins, diagonal):
+    """Rows (K, columns) of the sums ``r | r | r x | r x x^T | r`` of all points, x from `origins`.
 
     Parameters
     ----------
     points : float64 array, (n, D)
     resp : float64 array, (n, K)
-    center : float64 array, (D,)
-        Origin of components that are responsible for nothing.
+    origins : float64 array, (K, D)
     diagonal : bool
         Whether rows are of the diagonal layout.
     """
-    mass, n = resp.sum(axis=0), points.shape[1]
+    n = points.shape[1]
+    rows = np.zeros((len(origins), n + 3 + (n if diagonal else n * n)))
+    _add_all(*map(np.ascontiguousarray, (points, resp, origins)), rows)
+    return rows
+
+
+@kernel
+def _add_all(points, resp, origins, rows):
+    n_components, n = origins.shape
+    x, y, r = np.empty((n, BLOCK)), np.empty((n + 1, BLOCK)), np.empty((n_components, BLOCK))
+    for first in range(0, points.shape[0], BLOCK):
+        for i in range(BLOCK):
+            point = min(first + i, points.shape[0] - 1)
+            for d in range(n):
+                x[d, i] = points[point, d]
+            for k in range(n_components):
+                r[k, i] = resp[point, k] if first + i < points.shape[0] else 0.0
+        add_stats(x, r, origins, y, rows)
+    mirror(rows, n)
+
+
+def first_statistics(points, resp, center, diagonal=False):
+    """Origins (K, D) near the means of the components, and their :func:`statistics`.
+
+    `center`, (D,), is the origin of components that are responsible for nothing.
+    """
+    mass = resp.sum(axis=0)
     origins = center + resp.T @ (points - center) / np.where(mass > 0, mass, 1.0)[:, None]
-    stats = np.empty((len(mass), n + 3 + (n if diagonal else n * n)))
-    stats[:, [0, 1, -1]] = mass[:, None]
-    for k, row in enumerate(stats):
-        here = points - origins[k]
-        weighted = resp[:, k] * here.T
-        row[2 : n + 2] = weighted.sum(axis=1)
-        how = "dn,nd->d" if diagonal else "dn,ne->de"
-        row[n + 2 : -1] = np.einsum(how, weighted, here, optimize=True).ravel()
-    return origins, stats
+    return origins, statistics(points, resp, origins, diagonal)
 
 
 def first_responsibilities(points, n_components, init_params, rng):

@@ -48,6 +48,17 @@ def expected_log_det(row, n):
     return value
 
 
+def log_normaliser(w, nu):
+    """Ln Z of the Gamma distributions, density ``lambda^(nu/2 - 1) ... / Z``, of all dimensions.
+
+    `w` and `nu` are arrays of shapes (..., D) and (...).
+    """
+    from scipy.special import gammaln
+
+    half = 0.5 * np.asarray(nu)[..., None]
+    return (gammaln(half) - half * np.log(0.5 * w)).sum(axis=-1)
+
+
 def kl(q, p):
     """KL(q || p) in nats of Normal-Gamma distributions, all dimensions together.
 

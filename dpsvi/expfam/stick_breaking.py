@@ -143,16 +143,23 @@ class Sticks(NamedTuple):
         weights[self.order] = np.append(share, 1.0) * np.cumprod(np.append(1.0, 1.0 - share))
         return weights
 
-    def divergence(self) -> float:
-        """KL of q(V, omega) from the prior in nats."""
+    def bound(self) -> float:
+        """A(N): the most that weights contribute to the ELBO of these counts, in nats."""
         from scipy.special import betaln, psi
 
-        a, b, omega = self.a, self.b, self.concentration
-        kl = (a - 1) * (psi(a) - psi(a + b)) + (b - omega) * (psi(b) - psi(a + b))
-        value = np.sum(kl - betaln(a, b) - math.log(omega))  # from Beta(1, E[omega])
-        if len(self.prior) == 2:
-            shape = self.prior[0] + len(a)
-            rate = shape / omega
-            value += len(a) * (math.log(omega) - (psi(shape) - math.log(rate)))
-            value += gamma.kl(shape, rate, *self.prior)
-        return float(value)
+        n_sticks, omega = len(self.a), self.concentration
+        value = np.sum(betaln(self.a, self.b))
+        if len(self.prior) == 1:
+            return float(value + n_sticks * math.log(omega))
+        shape = self.prior[0] + n_sticks
+        rate = shape / omega
+        value += n_sticks * (psi(shape) - math.log(rate))
+        return float(value - gamma.kl(shape, rate, *self.prior))
+
+    def divergence(self) -> float:
+        """KL of q(V, omega) from the prior in nats: the counts' expected log-weights less A(N)."""
+        from scipy.special import psi
+
+        a, b, both = self.a, self.b, psi(self.a + self.b)
+        expected = (a - 1) * (psi(a) - both) + (b - self.concentration) * (psi(b) - both)
+        return float(np.sum(expected) - self.bound())

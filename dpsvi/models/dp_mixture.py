@@ -134,7 +134,7 @@ class DPSVIDPMixture(MixtureEstimator):
         self, n_components=20, *, covariance_type="full", weight_concentration_prior="auto",
         concentration_shape=1.0, concentration_rate=1.0, mean_precision_prior=None,
         mean_prior=None, degrees_of_freedom_prior=None, covariance_prior=None,
-        init_params="kmeans",
+        init_params="merge",
     ):  # fmt: skip
         super().__init__(
             n_components, covariance_type, mean_precision_prior, mean_prior,
@@ -164,12 +164,16 @@ class DPSVIDPMixture(MixtureEstimator):
         check_number("concentration_shape", self.concentration_shape, low=0, open_low=True)
         check_number("concentration_rate", self.concentration_rate, low=0, open_low=True)
 
-    def _make_model(self, prior, origins):
+    def _concentration_prior(self):
         if self.weight_concentration_prior == "auto":
-            concentration = (self.concentration_shape, self.concentration_rate)
-        else:
-            concentration = (self.weight_concentration_prior,)
-        return make_model(concentration, prior, origins)
+            return self.concentration_shape, self.concentration_rate
+        return (self.weight_concentration_prior,)
+
+    def _make_model(self, prior, origins):
+        return make_model(self._concentration_prior(), prior, origins)
+
+    def _weight_bound(self, counts):
+        return Sticks.of(counts, np.array(self._concentration_prior(), dtype=np.float64)).bound()
 
     def _weights(self, state):
         return read_sticks(state).weights

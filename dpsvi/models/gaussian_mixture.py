@@ -19,6 +19,9 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
+from scipy.special import gammaln
+
 from dpsvi.base import Model
 from dpsvi.engine_parameters import engine_parameters
 from dpsvi.expfam import dirichlet, mixture
@@ -130,7 +133,7 @@ class DPSVIGaussianMixture(MixtureEstimator):
     def __init__(
         self, n_components=1, *, covariance_type="full", weight_concentration_prior=None,
         mean_precision_prior=None, mean_prior=None, degrees_of_freedom_prior=None,
-        covariance_prior=None, init_params="kmeans",
+        covariance_prior=None, init_params="merge",
     ):  # fmt: skip
         super().__init__(
             n_components, covariance_type, mean_precision_prior, mean_prior,
@@ -148,9 +151,15 @@ class DPSVIGaussianMixture(MixtureEstimator):
         super().check_params()
         self._check_positive("weight_concentration_prior")
 
-    def _make_model(self, prior, origins):
+    def _alpha(self):
         alpha = self.weight_concentration_prior
-        return make_model(1 / self.n_components if alpha is None else alpha, prior, origins)
+        return 1 / self.n_components if alpha is None else alpha
+
+    def _make_model(self, prior, origins):
+        return make_model(self._alpha(), prior, origins)
+
+    def _weight_bound(self, counts):
+        return float(np.sum(gammaln(self._alpha() + counts) - gammaln(self._alpha())))
 
     def _weights(self, state):
         alpha = counts(state)

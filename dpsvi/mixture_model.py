@@ -34,8 +34,9 @@ _PARAMETERS = """\
         with a millionth of each variance added, that of constant features taken as 1.
     init_params : {"merge", "kmeans", "random"}, default="merge"
         First responsibilities, on at most 10,000 points (10 a component if that is more): twice as
-        many k-means clusters, of which pairs are merged while that raises the bound (slower, and
-        finds better optima); k-means; or random numbers."""
+        many k-means clusters, of which pairs are merged until K are left (the
+        Dirichlet process goes on while the bound gains); k-means; or
+        random numbers.  The first is slower and finds better optima."""
 
 _ATTRIBUTES = """\
     means_ : ndarray of shape (n_components, n_features_in_)
@@ -70,6 +71,7 @@ class MixtureEstimator(DensityMixin, FamilyEstimator):
     """
 
     _sizes = ("n_components", "covariance_type")
+    _learns_size = False  # whether first components may be fewer than K
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -138,13 +140,12 @@ class MixtureEstimator(DensityMixin, FamilyEstimator):
         size = min(len(X), max(_SAMPLE, 10 * self.n_components))
         sample = X[np.sort(rng.choice(len(X), size, replace=False))]
         if self.init_params == "merge":
-            resp = self._merged(sample, prior, rng)
+            # Noise counted more than once looks like structure: only where K is given.
+            weight = 1.0 if self._learns_size else total / size
+            resp = self._merged(sample, weight, prior, rng)
         else:
             resp = first_responsibilities(sample, self.n_components, self.init_params, rng)
-        state = self._state_of(sample, resp, prior, self._n_threads)
-        state.shared.rows[...] *= total / size
-        state.recount()
-        return state
+        return self._state_of(sample, resp * (total / size), prior, self._n_threads)
 
     def _state_of(self, X, resp, prior, n_threads=1) -> State:
         """The best parameters for these responsibilities."""
@@ -152,29 +153,35 @@ class MixtureEstimator(DensityMixin, FamilyEstimator):
         origins, stats = first_statistics(X, resp, prior.mean, diagonal)
         return State.resume(self._make_model(prior, origins), stats.reshape(1, -1), n_threads)
 
-    def _merged(self, X, prior, rng):
-        """Responsibilities of at most K components, (n, K), by merging pairs of twice as many.
+    def _merged(self, X, weight, prior, rng):
+        """Responsibilities of K components, (n, K), by merging pairs of twice as many.
 
         K-means has two centers in one cluster, and one in two, in most fits; variational inference
-        does not move them any more.  Twice as many miss less, and a merge is exact.
+        does not move them any more.  Twice as many miss less, and a merge is exact.  Each point
+        counts `weight`.
         """
         n, most = len(X), self.n_components
+        fewest = 1 if self._learns_size else most
         items, batch = dense_items(X), np.arange(n, dtype=np.int32)
         resp = first_responsibilities(X, min(n, 2 * most), "kmeans", rng)
         for _ in range(_ROUNDS):
-            state = self._state_of(X, resp, prior)
-            fit(state, items, schedule=constant(1.0), batch_size=n, n_passes=_SWEEPS, seed=0)
+            state = self._state_of(X, weight * resp, prior)
+            fit(
+                state, items, schedule=constant(1.0), batch_size=n, n_passes=_SWEEPS, seed=0,
+                total_items=weight * n,
+            )  # fmt: skip
             q = posterior(state, self._expect)
             resp = np.empty(resp.shape)
             infer(items, batch, q.standard, q.origins, resp, np.empty(n))
-            merged = merge(X, resp, prior, self._weight_bound, resp.shape[1])
+            counted, size = weight * resp, resp.shape[1]
+            merged = merge(X, counted, prior, self._weight_bound, fewest, size) / weight
             if merged.shape == resp.shape:  # nothing gains any more
-                if resp.shape[1] <= most:
+                if size <= most:
                     break
-                merged = merge(X, resp, prior, self._weight_bound, most)
+                merged = merge(X, counted, prior, self._weight_bound, fewest, most) / weight
             resp = merged
         if resp.shape[1] > most:
-            resp = merge(X, resp, prior, self._weight_bound, most)
+            resp = merge(X, weight * resp, prior, self._weight_bound, fewest, most) / weight
         return np.pad(resp, ((0, 0), (0, most - resp.shape[1])))
 
     # --- the fitted model ---------------------------------------------------------------------

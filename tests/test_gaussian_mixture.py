@@ -439,7 +439,9 @@ def test_partial_fit_follows_a_stream(rng):
 
 def test_warm_start_goes_on(rng):
     X, *_ = clusters(rng)
-    once = DPSVIGaussianMixture(3, random_state=0, max_iter=2, warm_start=True).fit(X)
+    once = DPSVIGaussianMixture(
+        3, init_params="random", random_state=0, max_iter=2, warm_start=True
+    ).fit(X)
     before, steps = once.lower_bound_, once.n_batch_iter_
     prior = once._state.model.prior
     once.fit(X + 1e-3)

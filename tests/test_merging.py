@@ -65,18 +65,17 @@ def merged(resp, i, j):
 @pytest.mark.parametrize("weights", [dirichlet_bound, sticks_bound])
 @pytest.mark.parametrize("blur", [0.3, 3.0])
 def test_the_best_pair_is_merged(rng, covariance_type, weights, blur):
-    """Two of four clusters are halved: with most = 5, the pair whose merge has the highest ELBO."""
+    """Two of four clusters are halved: from six to five, by the pair with the highest ELBO."""
     X, z, *_ = clusters(rng, 200, 2, 4)
     halves = np.where(z < 2, 2 * z + rng.integers(2, size=200), z + 2)
     resp = np.eye(6)[halves] + blur * rng.dirichlet(np.ones(6), size=200)
     resp /= resp.sum(axis=1, keepdims=True)
     prior = some_prior(2, rng, covariance_type)
-    bounds = {
-        pair: elbo(X, merged(resp, *pair), prior, weights) for pair in combinations(range(6), 2)
-    }
+    pairs = combinations(range(6), 2)
+    bounds = {pair: elbo(X, merged(resp, *pair), prior, weights) for pair in pairs}
     best = max(bounds, key=bounds.get)
     wanted = np.delete(merged(resp, *best), best[1], axis=1)
-    got = merge(X, resp, prior, lambda counts: weights(counts) if len(counts) == 6 else -1e300, 5)
+    got = merge(X, resp, prior, weights, 5, 5)
     assert got.shape == (200, 5)
     np.testing.assert_allclose(got, wanted, rtol=1e-12)
 
@@ -86,24 +85,25 @@ def test_merging_ends_where_no_pair_gains(rng, weights):
     X, z, *_ = clusters(rng, 300, 2, 3)
     parts = np.eye(9)[3 * z + rng.integers(3, size=300)]
     prior = some_prior(2, rng)
-    got = merge(X, parts, prior, weights, 9)
+    got = merge(X, parts, prior, weights, 1, 9)
     assert got.shape[1] == 3
     assert len(np.unique(np.argmax(got, axis=1) * 3 + z)) == 3, "each cluster is whole again"
     before = elbo(X, got, prior, weights)
     assert before > elbo(X, parts, prior, weights)
     for pair in combinations(range(3), 2):
         assert elbo(X, merged(got, *pair), prior, weights) < before
-    assert merge(X, got, prior, weights, 2).shape[1] == 2, "two at most, at any cost"
+    assert merge(X, got, prior, weights, 1, 2).shape[1] == 2, "two at most, at any cost"
+    assert merge(X, parts, prior, weights, 5, 9).shape[1] == 5, "no fewer than five"
 
 
 def test_components_of_less_than_a_point_are_left_out(rng):
     X, z, *_ = clusters(rng, 100, 2, 2)
     resp = np.hstack([np.eye(2)[z], np.zeros((100, 2))])
     resp[0] = [0.1, 0.0, 0.5, 0.4]
-    got = merge(X, resp, some_prior(2, rng), dirichlet_bound, 4)
+    got = merge(X, resp, some_prior(2, rng), dirichlet_bound, 1, 4)
     assert got.shape == (100, 2)
     np.testing.assert_allclose(got.sum(axis=1), 1.0, rtol=1e-14)
-    one = merge(X[:1], np.full((1, 3), 1 / 3), some_prior(2, rng), dirichlet_bound, 3)
+    one = merge(X[:1], np.full((1, 3), 1 / 3), some_prior(2, rng), dirichlet_bound, 1, 3)
     np.testing.assert_allclose(one.sum(), 1.0)
 
 

@@ -19,18 +19,19 @@ from dpsvi.expfam.components import Prior
 from dpsvi.expfam.gaussian import statistics
 
 
-def merge(points, resp, prior: Prior, weight_bound, most):
+def merge(points, resp, prior: Prior, weight_bound, fewest, most):
     """Merge the best two components while that raises the bound or there are too many.
 
     Parameters
     ----------
     points : float64 array, (n, D)
     resp : float64 array, (n, K)
+        Rows may have any sum: what a point counts.
     prior : Prior
     weight_bound : callable(counts) -> float
         A(N), in nats.
-    most : int, >= 1
-        Components that may be left.
+    fewest, most : int, >= 1
+        Components that may be left: merges end at `fewest`, and not before `most`.
 
     Returns
     -------
@@ -47,7 +48,7 @@ def merge(points, resp, prior: Prior, weight_bound, most):
     for i in range(len(rows)):
         gains[i, i + 1 :] = prior.log_evidence(rows[i] + rows[i + 1 :]) - evidence[i + 1 :]
         gains[i] -= evidence[i]
-    while len(rows) > 1:
+    while len(rows) > fewest:
         gain, i, j = _best(resp, rows[:, 0], gains, losses, weight_bound)
         if gain <= 0 and len(rows) <= most:
             break
@@ -66,7 +67,7 @@ def _drop_empty(resp):
     """Without components of less than one point: a point's first choice gets what they had."""
     size = resp.sum(axis=0)
     kept = resp[:, size >= min(1.0, size.max())]
-    kept[np.arange(len(kept)), kept.argmax(axis=1)] += 1.0 - kept.sum(axis=1)
+    kept[np.arange(len(kept)), kept.argmax(axis=1)] += resp.sum(axis=1) - kept.sum(axis=1)
     return kept
 
 

@@ -145,6 +145,7 @@ class DPSVIDPMixture(MixtureEstimator):
         self.concentration_rate = concentration_rate
 
     _kind = _KIND
+    _learns_size = True
     _model = staticmethod(partial(mixture.from_arrays, _KIND, local))
     _expect = staticmethod(expect)
 

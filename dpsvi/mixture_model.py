@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
@@ -9,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpsvi.checks import check_choice, check_number
 from dpsvi.expfam.components import Prior
 from dpsvi.expfam.gaussian import default_covariance, first_responsibilities, first_statistics
-from dpsvi.expfam.merging import merge
+from dpsvi.expfam.merging import merge_until_stable
 from dpsvi.expfam.mixture import component_prior, infer, posterior
 from dpsvi.family import FamilyEstimator, count, dense_items
 from dpsvi.fit import fit
@@ -17,7 +19,7 @@ from dpsvi.schedules import constant
 from dpsvi.svi import State
 
 _SAMPLE = 10_000  # points that the first responsibilities are found on
-_SWEEPS, _ROUNDS = 5, 10  # of coordinate ascent before merges; until nothing is merged any more
+_SWEEPS = 5  # of coordinate ascent between merges
 
 _PARAMETERS = """\
     mean_precision_prior : float or None, default=None
@@ -139,13 +141,12 @@ class MixtureEstimator(DensityMixin, FamilyEstimator):
         prior = self._prior(X)
         size = min(len(X), max(_SAMPLE, 10 * self.n_components))
         sample = X[np.sort(rng.choice(len(X), size, replace=False))]
+        weight = total / size  # of a point
         if self.init_params == "merge":
-            # Noise counted more than once looks like structure: only where K is given.
-            weight = 1.0 if self._learns_size else total / size
             resp = self._merged(sample, weight, prior, rng)
         else:
             resp = first_responsibilities(sample, self.n_components, self.init_params, rng)
-        return self._state_of(sample, resp * (total / size), prior, self._n_threads)
+        return self._state_of(sample, weight * resp, prior, self._n_threads)
 
     def _state_of(self, X, resp, prior, n_threads=1) -> State:
         """The best parameters for these responsibilities."""
@@ -157,32 +158,29 @@ class MixtureEstimator(DensityMixin, FamilyEstimator):
         """Responsibilities of K components, (n, K), by merging pairs of twice as many.
 
         K-means has two centers in one cluster, and one in two, in most fits; variational inference
-        does not move them any more.  Twice as many miss less, and a merge is exact.  Each point
-        counts `weight`.
+        does not move them any more.  Twice as many miss less.
         """
         n, most = len(X), self.n_components
-        fewest = 1 if self._learns_size else most
-        items, batch = dense_items(X), np.arange(n, dtype=np.int32)
-        resp = first_responsibilities(X, min(n, 2 * most), "kmeans", rng)
-        for _ in range(_ROUNDS):
-            state = self._state_of(X, weight * resp, prior)
-            fit(
-                state, items, schedule=constant(1.0), batch_size=n, n_passes=_SWEEPS, seed=0,
-                total_items=weight * n,
-            )  # fmt: skip
-            q = posterior(state, self._expect)
-            resp = np.empty(resp.shape)
-            infer(items, batch, q.standard, q.origins, resp, np.empty(n))
-            counted, size = weight * resp, resp.shape[1]
-            merged = merge(X, counted, prior, self._weight_bound, fewest, size) / weight
-            if merged.shape == resp.shape:  # nothing gains any more
-                if size <= most:
-                    break
-                merged = merge(X, counted, prior, self._weight_bound, fewest, most) / weight
-            resp = merged
-        if resp.shape[1] > most:
-            resp = merge(X, weight * resp, prior, self._weight_bound, fewest, most) / weight
-        return np.pad(resp, ((0, 0), (0, most - resp.shape[1])))
+        if self._learns_size:
+            weight = 1.0  # noise that is counted more than once looks like components
+        first = first_responsibilities(X, min(n, 2 * most), "kmeans", rng)
+        resp = merge_until_stable(
+            X, weight * first, prior, self._weight_bound, 1 if self._learns_size else most, most,
+            partial(self._ascend, X, weight, prior),
+        )  # fmt: skip
+        return np.pad(resp / weight, ((0, 0), (0, most - resp.shape[1])))
+
+    def _ascend(self, X, weight, prior, resp):
+        """Some steps of coordinate ascent, each point counting `weight`."""
+        n, items = len(X), dense_items(X)
+        state = self._state_of(X, resp, prior)
+        fit(
+            state, items, schedule=constant(1.0), batch_size=n, n_passes=_SWEEPS, seed=0,
+            total_items=weight * n,
+        )  # fmt: skip
+        resp = np.empty(resp.shape)
+        self._bounds(state, items, resp)
+        return weight * resp
 
     # --- the fitted model ---------------------------------------------------------------------
 

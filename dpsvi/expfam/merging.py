@@ -18,6 +18,31 @@ from scipy.special import xlogy
 from dpsvi.expfam.components import Prior
 from dpsvi.expfam.gaussian import statistics
 
+_ROUNDS = 10  # of merges; two or three are the rule
+
+
+def merge_until_stable(points, resp, prior: Prior, weight_bound, fewest, most, ascend):
+    """Improve responsibilities by `ascend` and by :func:`merge` in turn, until no pair gains.
+
+    Only then pairs are merged at a loss, while there are more than `most`.
+
+    Parameters
+    ----------
+    ascend : callable(resp) -> resp
+        Coordinate ascent: raises the bound and keeps the sums of rows.
+    points, resp, prior, weight_bound, fewest, most
+        As in :func:`merge`.
+    """
+    for _ in range(_ROUNDS):
+        resp = ascend(resp)
+        merged = merge(points, resp, prior, weight_bound, fewest, resp.shape[1])
+        if merged.shape == resp.shape:
+            if resp.shape[1] <= most:
+                return resp
+            merged = merge(points, resp, prior, weight_bound, fewest, most)
+        resp = merged
+    return merge(points, resp, prior, weight_bound, fewest, most)
+
 
 def merge(points, resp, prior: Prior, weight_bound, fewest, most):
     """Merge the best two components while that raises the bound or there are too many.

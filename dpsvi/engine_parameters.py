@@ -14,8 +14,8 @@ from types import MappingProxyType
 
 _DEFAULTS = MappingProxyType({
     "engine": "threads", "n_jobs": None, "local_steps": None, "batch_size": 256, "max_iter": 30,
-    "learning_decay": 0.6, "learning_offset": 10.0, "learning_rate": None, "lr_rule": "constant",
-    "total_samples": None, "early_stopping": False, "validation_size": None,
+    "n_init": 1, "learning_decay": 0.6, "learning_offset": 10.0, "learning_rate": None,
+    "lr_rule": "constant", "total_samples": None, "early_stopping": False, "validation_size": None,
     "evaluate_every": 1.0, "tol": 1e-3, "n_iter_no_change": 2, "warm_start": False,
     "random_state": None, "verbose": 0, "callbacks": None, "cluster": None,
     "checkpoint_dir": None, "checkpoint_seconds": 60.0,
@@ -36,6 +36,10 @@ _TEXT = """\
         {Items} in a step, S.
     max_iter : int, default={max_iter}
         Passes over the data.
+    n_init : int, default={n_init}
+        Fits from so many first values, each of up to `max_iter` passes, of which `fit` keeps the
+        one with the highest ELBO of the training data.  `partial_fit` and a fit that goes on by
+        `warm_start` have one.  Above 1 there can be no `checkpoint_dir`.
     learning_decay, learning_offset : float, default={learning_decay}, {learning_offset}
         kappa in (0, 1], above 0.5 for convergence, and tau_0 > 0 of
         ``rho_t = (t + tau_0) ** -kappa``.

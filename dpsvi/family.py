@@ -46,6 +46,12 @@ class FamilyEstimator(SVIEstimator):
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
         self._check_engine_params()
+        check_number("n_init", self.n_init, low=1, integer=True)
+        if self.n_init > 1 and self.checkpoint_dir is not None:
+            raise ValueError(
+                "checkpoint_dir needs n_init=1, for a checkpoint holds one fit; "
+                f"got n_init={self.n_init!r}"
+            )
 
     @unchanged_on_error
     @with_callbacks
@@ -90,12 +96,22 @@ class FamilyEstimator(SVIEstimator):
         chosen, held_out = self._hold_out(count(items), rng)
         train = take(items, chosen) if len(held_out) else items
         monitor = Monitor(self, take(items, held_out) if len(held_out) else None, X, y)
-        n = count(train)
-        self._state = self._again() if going_on else self._begin(train, n, rng)
-        first = self._state.items
-        self._train(self._state, train, self.max_iter, rng, monitor, checkpoints=True)
-        self.n_iter_ = max(1, -(-(self._state.items - first) // n))
-        self._finish(train, n)
+        n, best = count(train), None
+        left = 1 if going_on else self.n_init
+        while left:
+            monitor.restart()
+            self._state = self._again() if going_on else self._begin(train, n, rng)
+            first = self._state.items
+            self._train(self._state, train, self.max_iter, rng, monitor, checkpoints=True)
+            self.n_iter_ = max(1, -(-(self._state.items - first) // n))
+            self._finish(train, n)
+            if best is None or self._agree(self.lower_bound_ > best["lower_bound_"]):
+                best = dict(vars(self))
+            left -= 1
+            interrupted = self.interrupted_
+            if left and self._agree(monitor.cancelled or interrupted != 0):
+                break
+        vars(self).update(best, interrupted_=interrupted)
         monitor.close(self._state)
         return self
 

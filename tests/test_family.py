@@ -123,6 +123,46 @@ def test_the_natural_gradient_ascends(name, rng):
     assert bounds[1] > bounds[0]
 
 
+@every_member
+def test_the_best_of_several_starts_is_kept(name, rng):
+    """The first start is that of n_init=1; the others go on with the same generator."""
+    member = members.get(name)
+    data = member.data(rng, 80)
+    once = fit(member, data, max_iter=2)
+    ends = []
+    several = fit(member, data, max_iter=2, n_init=4, callbacks=[lambda e: ends.append(e.step)])
+    assert ends == [entry["step"] for entry in several.history_] * 4
+    assert several.lower_bound_ >= once.lower_bound_
+    assert several._lower_bound(
+        several._state, several._read(**{"y": None, **data}, reset=False), several._state.items / 2
+    ) == pytest.approx(several.lower_bound_, rel=1e-12)
+    gains = [
+        fit(member, data, max_iter=2, n_init=4, random_state=seed).lower_bound_
+        - fit(member, data, max_iter=2, random_state=seed).lower_bound_
+        for seed in range(3)
+    ]
+    assert min(gains) >= 0 and max(gains) > 0
+
+
+@every_member
+def test_a_callback_ends_all_starts(name, rng):
+    member = members.get(name)
+    events = []
+    fit(
+        member, member.data(rng, 40), n_init=3, callbacks=[lambda e: bool(events.append(e)) or True]
+    )
+    assert len(events) == 1
+
+
+@every_member
+def test_several_starts_have_no_checkpoints(name, rng, tmp_path):
+    member = members.get(name)
+    with pytest.raises(ValueError, match="checkpoint_dir needs n_init=1.*got n_init=2"):
+        fit(member, member.data(rng, 20), n_init=2, checkpoint_dir=tmp_path)
+    with pytest.raises(ValueError, match="n_init must be an integer >= 1, got 0"):
+        fit(member, member.data(rng, 20), n_init=0)
+
+
 # --- engines ----------------------------------------------------------------------------------
 
 

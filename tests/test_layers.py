@@ -50,7 +50,7 @@ def importers(layer):
 
 FACE = {
     "dpsvi.estimator", "dpsvi.engine_parameters", "dpsvi.family", "dpsvi.topic_model",
-    "dpsvi.commands", "dpsvi.report", "dpsvi.interop",
+    "dpsvi.mixture_model", "dpsvi.commands", "dpsvi.report", "dpsvi.interop",
 }  # fmt: skip
 RUNS = {"dpsvi.engines", "dpsvi.fit", "dpsvi.task", "dpsvi.cluster", "dpsvi.checkpoint"}
 MPI_SIDE = {

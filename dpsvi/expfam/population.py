@@ -77,8 +77,11 @@ def read_population(natural, floor, group):
     """
     n = floor.shape[0]
     to_standard(natural, floor)
-    group.prior_mean[:] = natural[1 : n + 1]
-    group.factor[:] = natural[n + 1 : -1].reshape((n, n))
+    factor = natural[n + 1 : -1].reshape((n, n))
+    for d in range(n):
+        group.prior_mean[d] = natural[1 + d]
+        for e in range(n):
+            group.factor[d, e] = factor[d, e]
     invert(group.factor, group.prior_precision)
     return 0.5 * (expected_log_det(natural, n) - n / natural[0])
 
@@ -89,7 +92,17 @@ def rows_of(items, i, n):
     return items.value[items.offsets[i] : items.offsets[i + 1]].reshape((-1, n + 1))
 
 
-@inline_kernel
+@kernel
+def start_at_prior(group):
+    """Precision and gradient of a group none of whose rows were seen."""
+    n = group.prior_mean.shape[0]
+    for d in range(n):
+        group.gradient[d] = 0.0
+        for e in range(n):
+            group.factor[d, e] = group.prior_precision[d, e]
+
+
+@kernel
 def cholesky(a):
     """Overwrite the lower triangle of a symmetric matrix with its Cholesky factor.
 
@@ -106,7 +119,7 @@ def cholesky(a):
     return log_det
 
 
-@inline_kernel
+@kernel
 def solve(factor, x):
     """Overwrite x with ``(L L^T)^-1 x``, L the lower triangle of `factor`."""
     n = factor.shape[0]
@@ -120,11 +133,13 @@ def solve(factor, x):
         x[i] /= factor[i, i]
 
 
-@inline_kernel
+@kernel
 def invert(factor, inverse):
     """Fill `inverse` with ``(L L^T)^-1``; overwrites L, the lower triangle of `factor`."""
     n = factor.shape[0]
-    inverse[:] = 0.0
+    for i in range(n):
+        for j in range(n):
+            inverse[i, j] = 0.0
     for i in range(n):
         unit = 1.0 / factor[i, i]
         for j in range(i):
@@ -142,7 +157,7 @@ def invert(factor, inverse):
             inverse[k, j] = inverse[j, k]
 
 
-@inline_kernel
+@kernel
 def surprise(group):
     """``(m_j - m)^T E[Lambda] (m_j - m)``."""
     value, n = 0.0, group.mean.shape[0]
@@ -154,7 +169,7 @@ def surprise(group):
     return value
 
 
-@inline_kernel
+@kernel
 def add_group(group, stats):
     """Add the statistics of a group to those of a natural Normal-Wishart vector."""
     n = group.mean.shape[0]

@@ -23,7 +23,6 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from dpsvi.base import Model
-from dpsvi.checks import check_number
 from dpsvi.engine_parameters import engine_parameters
 from dpsvi.expfam import gamma
 from dpsvi.expfam.digamma import digamma
@@ -36,18 +35,19 @@ from dpsvi.expfam.population import (
     read_population,
     rows_of,
     scratch_size,
+    start_at_prior,
     surprise,
     unpack,
 )
 from dpsvi.family import count
 from dpsvi.hierarchical import HierarchicalEstimator, first_sums, least_squares
-from dpsvi.jit import inline_kernel, kernel
+from dpsvi.jit import kernel
 from dpsvi.svi import State
 
 # --- the local step ---------------------------------------------------------------------------
 
 
-@inline_kernel
+@kernel
 def infer_group(rows, noise, group):
     """Fill mean and covariance of a group whose prior is known.
 
@@ -55,17 +55,16 @@ def infer_group(rows, noise, group):
     """
     n = group.mean.shape[0]
     precision, gradient = group.factor, group.gradient
-    precision[:] = group.prior_precision
-    gradient[:] = 0.0
-    for row in rows:
-        error = row[n]
+    start_at_prior(group)
+    for i in range(rows.shape[0]):
+        error = rows[i, n]
         for d in range(n):
-            error -= row[d] * group.prior_mean[d]
+            error -= rows[i, d] * group.prior_mean[d]
         for d in range(n):
-            weighted = noise * row[d]
+            weighted = noise * rows[i, d]
             gradient[d] += weighted * error
             for e in range(d + 1):
-                precision[d, e] += weighted * row[e]
+                precision[d, e] += weighted * rows[i, e]
     log_det = cholesky(precision)
     invert(precision, group.covariance)
     spread = float(n)  # E[tau] X^T X = S_j^-1 - nu W
@@ -75,10 +74,10 @@ def infer_group(rows, noise, group):
             group.mean[d] += group.covariance[d, e] * gradient[e]
             spread -= group.covariance[d, e] * group.prior_precision[d, e]
     square = 0.0
-    for row in rows:
-        error = row[n]
+    for i in range(rows.shape[0]):
+        error = rows[i, n]
         for d in range(n):
-            error -= row[d] * group.mean[d]
+            error -= rows[i, d] * group.mean[d]
         square += error * error
     return square, spread / noise, -log_det
 

@@ -143,7 +143,7 @@ def _numpyro(train, test, sizes, seed, quick, probit, rate, problem):
     jax.block_until_ready(a_pass(state))  # compiles
     rows, seconds = [], 0.0
     add = partial(point, problem, "NumPyro", f"Adam {rate:g}")
-    for _ in range(5 if quick else 60):
+    for _ in range(100):
         started = time.perf_counter()
         state = jax.block_until_ready(a_pass(state))
         seconds += time.perf_counter() - started

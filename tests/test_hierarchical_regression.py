@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import dpsvi
 from dpsvi import DPSVIHierarchicalRegressor, VirtualCluster
+from dpsvi.errors import DivergedError
 from dpsvi.expfam import gamma
 from dpsvi.family import count
 
@@ -285,6 +286,14 @@ def test_groups_are_routed_through_a_pipeline(rng):
         predicted = pipeline.predict(data["X"], groups=data["groups"])
     assert pipeline[-1].groups_.tolist() == [0, 1, 2, 3, 4]
     assert np.mean((predicted - data["y"]) ** 2) < 0.5
+
+
+def test_damaged_parameters_end_the_fit(rng):
+    data, *_ = population(rng, 10, 5)
+    regressor = DPSVIHierarchicalRegressor(max_iter=1, warm_start=True).fit(**data)
+    regressor._state.shared.totals[0, 4] = np.nan
+    with pytest.raises(DivergedError, match="NaN"):
+        regressor.fit(**data)
 
 
 def test_counts_stay_exact_when_workers_are_stale(rng):

@@ -217,6 +217,9 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
 
     Notes
     -----
+    The posterior in which coefficients and latent variables are independent is too sure of the
+    coefficients, and makes groups more alike than they are, the more so the fewer rows they have.
+
     With one batch of all groups, ``learning_rate=1`` is coordinate ascent and needs the fewest
     passes.  Features are shifted to mean 0 inside; priors and results are those of the features as
     they were given.

@@ -16,6 +16,8 @@ _LAZY = {
     "DPSVIDPMixture": "dpsvi.models.dp_mixture",
     "DPSVIGaussianMixture": "dpsvi.models.gaussian_mixture",
     "DPSVIHMM": "dpsvi.models.hmm",
+    "DPSVIHierarchicalProbit": "dpsvi.models.hierarchical_probit",
+    "DPSVIHierarchicalRegressor": "dpsvi.models.hierarchical_regression",
     "Cluster": "dpsvi.cluster.options",
     "VirtualCluster": "dpsvi.cluster.virtual",
     "Corpus": "dpsvi.corpus",

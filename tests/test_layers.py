@@ -49,8 +49,9 @@ def importers(layer):
 
 
 FACE = {
-    "dpsvi.estimator", "dpsvi.engine_parameters", "dpsvi.family", "dpsvi.topic_model",
-    "dpsvi.mixture_model", "dpsvi.commands", "dpsvi.report", "dpsvi.interop",
+    "dpsvi.commands", "dpsvi.engine_parameters", "dpsvi.estimator", "dpsvi.family",
+    "dpsvi.hierarchical", "dpsvi.interop", "dpsvi.mixture_model", "dpsvi.report",
+    "dpsvi.topic_model",
 }  # fmt: skip
 RUNS = {"dpsvi.engines", "dpsvi.fit", "dpsvi.task", "dpsvi.cluster", "dpsvi.checkpoint"}
 MPI_SIDE = {

@@ -46,7 +46,7 @@ def make_works(model: Model, items: Items, batch_size: int, n_threads: int) -> t
     n_slots = n_rows
     if len(items.index):  # sparse items touch at most one row a value
         most = np.partition(lengths, -min(batch_size, len(lengths)))[-batch_size:].sum()
-        n_slots = min(n_rows, int(most))
+        n_slots = min(n_rows, int(most) + model.common)
     real = model.real
 
     def make():

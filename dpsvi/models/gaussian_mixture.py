@@ -144,7 +144,6 @@ class Prior(NamedTuple):
     degrees_of_freedom: float  # nu_0, > D - 1
     covariance: np.ndarray  # W_0^-1, (D, D), positive definite
 
-
     @classmethod
     def of(cls, hyper) -> Prior:
         """The prior that the `hyper` of a model holds."""

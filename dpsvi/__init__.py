@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 # Name -> module.  Loaded on first use: scikit-learn and numba take seconds, `--help` must not.
 _LAZY = {
     "DPSVILDA": "dpsvi.models.lda",
+    "DPSVIMatrixFactorization": "dpsvi.models.matrix_factorization",
     "DPSVIPoissonFactorization": "dpsvi.models.poisson_factorization",
     "DPSVIGaussianMixture": "dpsvi.models.gaussian_mixture",
     "Cluster": "dpsvi.cluster.options",

@@ -36,10 +36,10 @@ from dpsvi.engine_parameters import engine_parameters
 from dpsvi.evaluate import split_tokens
 from dpsvi.expfam.digamma import exp_digamma
 from dpsvi.expfam.gamma import hierarchy_kl
+from dpsvi.family import count
 from dpsvi.jit import as_items, kernel
 from dpsvi.kernels.fold import add_outer, list_words
 from dpsvi.kernels.poisson import ITEMS, N_COMPONENTS, USERS, explain, infer, solve_rate
-from dpsvi.family import count
 from dpsvi.recommender import Recommender, as_csr, entries, products
 from dpsvi.svi import State
 
@@ -140,6 +140,9 @@ class Side(NamedTuple):
         return self.rate_shape + n_components * self.shape
 
 
+DEFAULT_SIDE = Side(0.3, 0.3, 1.0)
+
+
 def make_model(n_items, n_components, users: Side, items: Side, n_sweeps, tol) -> Model:
     """Poisson factorisation as a :class:`dpsvi.base.Model`.
 
@@ -156,9 +159,14 @@ def make_model(n_items, n_components, users: Side, items: Side, n_sweeps, tol) -
     columns = -(-n_components // LANES) * LANES
     prior = np.full((n_items + 1, 1), items.shape, FLOAT)
     prior[-1] = 0.0
-    sides = [(side.shape, side.top(n_components), side.base) for side in (users, items)]
-    hyper = np.concatenate([[n_components, n_sweeps, tol], *sides])
+    hyper = pack(n_components, n_sweeps, tol, users, items)
     return from_arrays((n_items + 1, columns), prior, hyper)
+
+
+def pack(n_components, n_sweeps, tol, *sides: Side):
+    """The `hyper` of a model."""
+    numbers = [(side.shape, side.top(n_components), side.base) for side in sides]
+    return np.concatenate([[n_components, n_sweeps, tol], *numbers])
 
 
 def from_arrays(shape, prior, hyper) -> Model:
@@ -205,6 +213,67 @@ def read(state: State) -> Posterior:
     return Posterior(state.natural()[:-1, :n], rates, exposure, basis, size)
 
 
+def users_of(items, basis, size, hyper, share=1.0):
+    """Q of the factors of users, given the items.
+
+    Parameters
+    ----------
+    items : Items
+        A `share` of each user's counts.
+    basis : float64 array, (n_items, columns)
+        exp(E log beta); 0 in columns beyond the components.
+    size : float64 array, (columns,)
+        sum_i E[beta_i]; 1 there.
+    hyper : float64 array
+    share : float
+
+    Returns
+    -------
+    shape, rate : float64 arrays, (n_users, K)
+    log_norm : float64 array, (n_users,)
+        ``sum_i y_ui log sum_k exp(E log theta_uk + E log beta_ik)``.
+    """
+    n, n_users = int(hyper[N_COMPONENTS]), count(items)
+    shapes, exposure = np.empty((n_users, len(size))), share * size
+    rates, log_norm = np.empty(n_users), np.empty(n_users)
+    infer(basis, items, exposure, hyper, shapes, rates, log_norm)
+    return shapes[:, :n], rates[:, None] + exposure[:n], log_norm
+
+
+def log_likelihood(items, users, rated) -> float:
+    """``sum_ui log Poisson(y_ui | users_u^T rated_i)`` over all users and items, in nats."""
+    stored = items.value @ np.log(products(items, users, rated)) - gammaln(items.value + 1).sum()
+    return float(stored - users.sum(axis=0) @ rated.sum(axis=0))
+
+
+def halves(items):
+    """Counts thinned in two: each goes to either half with probability 1/2, by a fixed seed."""
+    return [entries(items, half > 0, half) for half in split_tokens(items.value)]
+
+
+def completion(counts, factors, prior=DEFAULT_SIDE) -> float:
+    """Held-out score of point estimates of item factors, from whatever tool they are.
+
+    As :meth:`DPSVIPoissonFactorization.score`, but for the uncertainty of the items.
+
+    Parameters
+    ----------
+    counts : csr_array of shape (n_users, n_items)
+    factors : float64 array, (n_items, K), > 0
+    prior : Side
+        Of users.
+    """
+    n = factors.shape[1]
+    columns = -(-n // LANES) * LANES
+    basis, size = np.zeros((len(factors), columns)), np.ones(columns)
+    basis[:, :n], size[:n] = factors, factors.sum(axis=0)
+    hyper = pack(n, 100, 1e-3, prior, prior)
+    items = as_items(counts.indptr, counts.indices, counts.data, FLOAT)
+    first, second = halves(items)
+    shape, rate, _ = users_of(first, basis, size, hyper, share=0.5)
+    return log_likelihood(second, shape / rate / 2, factors) / len(second.value)
+
+
 def first_rows(n_items, n_components, n_users, n_counts, rng):
     """First value of ``lam - prior``: the counts shared out among items and components.
 
@@ -224,7 +293,7 @@ def first_rows(n_items, n_components, n_users, n_counts, rng):
 
 @engine_parameters("users")
 class DPSVIPoissonFactorization(Recommender):
-    """Hierarchical Poisson factorisation, fitted by (asynchronous) stochastic variational inference.
+    """Hierarchical Poisson factorisation by (asynchronous) stochastic variational inference.
 
     Counts or implicit feedback of users and items.  What is not stored, or 0, is a count of 0 and
     as much data as the others; it costs nothing.
@@ -355,21 +424,14 @@ class DPSVIPoissonFactorization(Recommender):
             "item_rates_": q.rates.astype(self._dtype),
         }
 
-    def _infer(self, q: Posterior, hyper, items, share=1.0):
-        """Shapes and rates of the users' factors, rates of those, and the log norms of counts."""
-        n, n_users = int(hyper[N_COMPONENTS]), count(items)
-        shapes = np.empty((n_users, len(q.size)))
-        tops, log_norm = np.empty(n_users), np.empty(n_users)
-        infer(q.basis, items, share * q.size, hyper, shapes, tops, log_norm)
-        return shapes[:, :n], tops[:, None] + share * q.size[:n], log_norm
-
     def _users(self, state, items):
-        shape, rate, _ = self._infer(read(state), state.model.hyper, items)
+        q = read(state)
+        shape, rate, _ = users_of(items, q.basis, q.size, state.model.hyper)
         return shape / rate
 
     def _bounds(self, state, items):
         q, hyper = read(state), state.model.hyper
-        shape, rate, log_norm = self._infer(q, hyper, items)
+        shape, rate, log_norm = users_of(items, q.basis, q.size, hyper)
         theta = shape / rate
         constants = np.concatenate([[0.0], np.cumsum(gammaln(items.value + 1))])[items.offsets]
         expected = log_norm - np.diff(constants) - theta @ q.size[: theta.shape[1]]
@@ -380,18 +442,12 @@ class DPSVIPoissonFactorization(Recommender):
         return float(_side_kl(q.shape, q.rate, state.model.hyper[ITEMS:]).sum())
 
     def _split(self, items):
-        first, second = split_tokens(items.value)
-        return entries(items, first > 0, first), entries(items, second > 0, second)
+        return halves(items)
 
     def _log_likelihood(self, state, first, second) -> float:
         q = read(state)
-        shape, rate, _ = self._infer(q, state.model.hyper, first, share=0.5)
-        theta = shape / rate / 2
-        expected = products(second, theta, q.mean)
-        return float(
-            second.value @ np.log(expected) - gammaln(second.value + 1).sum()
-            - theta.sum(axis=0) @ q.mean.sum(axis=0)
-        )  # fmt: skip
+        shape, rate, _ = users_of(first, q.basis, q.size, state.model.hyper, share=0.5)
+        return log_likelihood(second, shape / rate / 2, q.mean)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

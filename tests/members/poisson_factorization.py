@@ -8,11 +8,12 @@ import scipy.sparse
 from dpsvi import DPSVIPoissonFactorization
 from members import Member
 
+ITEMS = np.random.default_rng(7).gamma(0.3, 2.0, (3, 30))
+
 
 def data(rng, n):
-    items = rng.gamma(0.5, 1.0, (3, 12))
-    users = rng.gamma(0.5, 1.0, (n, 3))
-    return {"X": scipy.sparse.csr_array(rng.poisson(users @ items).astype(float))}
+    users = rng.gamma(0.5, 2.0, (n, 3))
+    return {"X": scipy.sparse.csr_array(rng.poisson(users @ ITEMS).astype(float))}
 
 
 def degenerate(rng):

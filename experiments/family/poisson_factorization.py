@@ -38,7 +38,7 @@ def _problem(name, counts, seed, quick):
     order = np.random.default_rng(0).permutation(counts.shape[0])
     test, train = np.split(order, [min(1000, counts.shape[0] // 10)])
     test, train = counts[np.sort(test)], counts[np.sort(train)]
-    n_components = 10 if quick else 50
+    n_components = 10 if quick else 20
     problem = f"{name}, {train.shape[0]:,} x {train.shape[1]:,}, K = {n_components}"
     ours = DPSVIPoissonFactorization(
         n_components, n_jobs=N_THREADS, max_iter=5 if quick else 30, random_state=seed
@@ -57,7 +57,7 @@ def _problem(name, counts, seed, quick):
 def synthetic(seed, quick):
     """Counts of users and items with planted gamma factors, as a sparse matrix."""
     rng = np.random.default_rng(seed)
-    n_users, n_items, n_components = (2000, 500, 10) if quick else (50_000, 5000, 20)
+    n_users, n_items, n_components = (2000, 500, 10) if quick else (20_000, 3000, 20)
     items = rng.gamma(0.1, 1.0, (n_components, n_items)) * rng.pareto(1.5, n_items)
     items /= items.sum(axis=1, keepdims=True)
     users = rng.gamma(0.2, 1.0, (n_users, n_components)) * rng.gamma(0.5, 40.0, (n_users, 1))
@@ -82,9 +82,9 @@ def held_out_score(test, factors, train) -> float:
 
 def hpfrec(train, n_components, seed, quick):
     """Coordinate ascent, and stochastic steps on batches of users; its own defaults otherwise."""
-    for n in (5,) if quick else (10, 20, 50, 100, 200):
+    for n in (5,) if quick else (10, 30, 100):
         yield _hpfrec(train, n_components, seed, maxiter=n)
-    for n in (5,) if quick else (5, 10, 30):
+    for n in (5,) if quick else (5, 20):
         yield _hpfrec(train, n_components, seed, maxiter=n, users_per_batch=1000)
 
 
@@ -98,7 +98,7 @@ def _hpfrec(train, n_components, seed, **settings):
     )
     model = HPF(
         k=n_components, ncores=N_THREADS, random_seed=seed + 1, reindex=False, verbose=False,
-        stop_crit="maxiter", **settings,
+        stop_crit="maxiter", check_every=settings["maxiter"], **settings,
     )  # fmt: skip
     started = time.perf_counter()
     model.fit(frame)
@@ -113,12 +113,8 @@ def poismf(train, n_components, seed, quick):
     from poismf import PoisMF
 
     counts = scipy.sparse.csr_matrix(train).tocoo()
-    for method, iterations in (
-        ("tncg", (2,) if quick else (2, 5, 10, 20)),
-        ("cg", (2,) if quick else (5, 10, 30, 60)),
-        ("pg", (2,) if quick else (5, 10, 30, 100)),
-    ):
-        for n in iterations:
+    for method, iterations in (("tncg", (2, 5)), ("cg", (5, 30)), ("pg", (10, 100))):
+        for n in iterations[:1] if quick else iterations:
             model = PoisMF(
                 k=n_components, method=method, niter=n, nthreads=N_THREADS, random_state=seed + 1,
                 reindex=False,

@@ -49,7 +49,8 @@ def importers(layer):
 
 
 FACE = {
-    "dpsvi.estimator", "dpsvi.engine_parameters", "dpsvi.family", "dpsvi.topic_model",
+    "dpsvi.estimator", "dpsvi.engine_parameters", "dpsvi.family", "dpsvi.recommender",
+    "dpsvi.topic_model",
     "dpsvi.commands", "dpsvi.report", "dpsvi.interop",
 }  # fmt: skip
 RUNS = {"dpsvi.engines", "dpsvi.fit", "dpsvi.task", "dpsvi.cluster", "dpsvi.checkpoint"}

@@ -197,7 +197,7 @@ def from_arrays(shape, prior, hyper) -> Model:
     """The model with these arrays of :func:`make_model`."""
     return Model(
         name="matrix_factorization", shape=shape, prior=prior, hyper=hyper, local=local,
-        scratch=partial(_scratch, int(hyper[N_COMPONENTS])), common=1,
+        scratch=partial(_scratch, int(hyper[N_COMPONENTS])), common_rows=1,
     )  # fmt: skip
 
 

@@ -183,7 +183,7 @@ def from_arrays(shape, prior, hyper) -> Model:
     """The model with these arrays of :func:`make_model`."""
     return Model(
         name="poisson_factorization", shape=shape, prior=prior, hyper=hyper, local=local,
-        scratch=partial(_scratch, shape), common=shape[0],
+        scratch=partial(_scratch, shape), common_rows=shape[0],
     )  # fmt: skip
 
 

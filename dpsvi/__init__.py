@@ -14,6 +14,8 @@ __version__ = "0.1.0"
 _LAZY = {
     "DPSVILDA": "dpsvi.models.lda",
     "DPSVIDPMixture": "dpsvi.models.dp_mixture",
+    "DPSVIMatrixFactorization": "dpsvi.models.matrix_factorization",
+    "DPSVIPoissonFactorization": "dpsvi.models.poisson_factorization",
     "DPSVIGaussianMixture": "dpsvi.models.gaussian_mixture",
     "DPSVIHMM": "dpsvi.models.hmm",
     "DPSVIHierarchicalProbit": "dpsvi.models.hierarchical_probit",

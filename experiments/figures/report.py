@@ -155,9 +155,11 @@ def _sources(folder) -> str:
         f"<td>{json.loads(date)}</td></tr>"
         for name, command, hardware, versions, date in found
     ]
-    return "<table><tr><th>file<th>command<th>machine<th>versions<th>date</tr>" + "".join(
-        rows
-    ) + "</table>"
+    return (
+        "<table><tr><th>file<th>command<th>machine<th>versions<th>date</tr>"
+        + "".join(rows)
+        + "</table>"
+    )
 
 
 def _inline(svg: str, name: str) -> str:

@@ -22,8 +22,17 @@ LOCAL_STEPS = {"mean_field": mean_field.local, "collapsed": collapsed.local}
 
 
 def make_model(
-    n_words, n_topics, alpha, eta, *, local_step, n_sweeps, tol, warm_documents=False,
-    learn_alpha=False, learn_eta=False,
+    n_words,
+    n_topics,
+    alpha,
+    eta,
+    *,
+    local_step,
+    n_sweeps,
+    tol,
+    warm_documents=False,
+    learn_alpha=False,
+    learn_eta=False,
 ) -> Model:
     """The model of a corpus of `n_words` words.
 

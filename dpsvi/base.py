@@ -82,6 +82,8 @@ class Model(NamedTuple):
         Columns of the memories in :class:`Shared`; 0 for none.
     refine : callable(hyper, state, tally) -> None, or None
         Rare update of hyper-parameters from the tallies since the last call; in place.
+    common_rows : int
+        Rows, the last ones, that every step reads and changes whatever its items are.
     additive : bool
         True when statistics are *changes* to be summed as they are, instead of a fresh estimate
         to be mixed in at the schedule's rate (incremental inference with kept local parameters).
@@ -97,6 +99,7 @@ class Model(NamedTuple):
     item_memory: int = 0
     value_memory: int = 0
     refine: Callable[..., None] | None = None
+    common_rows: int = 0
     additive: bool = False
 
     @property

@@ -50,7 +50,7 @@ def importers(layer):
 
 FACE = {
     "dpsvi.estimator", "dpsvi.engine_parameters", "dpsvi.family", "dpsvi.topic_model",
-    "dpsvi.commands", "dpsvi.report", "dpsvi.interop",
+    "dpsvi.topic_fit", "dpsvi.commands", "dpsvi.report", "dpsvi.interop",
 }  # fmt: skip
 RUNS = {"dpsvi.engines", "dpsvi.fit", "dpsvi.task", "dpsvi.cluster", "dpsvi.checkpoint"}
 MPI_SIDE = {
@@ -79,6 +79,7 @@ BLIND = {
     "dpsvi.cluster.worker": MPI_SIDE,
     "dpsvi.corpus": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.jit", "dpsvi.kernels"},
     "dpsvi.evaluate": RUNS | {"dpsvi.models", "dpsvi.svi"},
+    "dpsvi.topics": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.schedules", "dpsvi.corpus"},
     "dpsvi.io": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.corpus"},
     "dpsvi.memory": {"dpsvi"},
     "dpsvi.telemetry": {"dpsvi"},

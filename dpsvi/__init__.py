@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "DPSVILDA": "dpsvi.models.lda",
     "DPSVIGaussianMixture": "dpsvi.models.gaussian_mixture",
+    "DPSVIHDP": "dpsvi.models.hdp",
     "Cluster": "dpsvi.cluster.options",
     "VirtualCluster": "dpsvi.cluster.virtual",
     "Corpus": "dpsvi.corpus",

@@ -64,7 +64,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
     @property
     def topic_word_prior_(self) -> float:
         """Eta in use."""
-        return float(self._state.model.prior[0])
+        return float(self._state.model.prior.flat[0])
 
     def _basis(self, state, mean_field: bool):
         """Weight of each word in each topic, (V, K) float32, and the logarithm of its unit, (V,).

@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 
 from dpsvi.base import Model
-from dpsvi.kernels.collapsed import scratch
 from dpsvi.kernels.fold import ETA, LEARN_ETA, SWEEPS, TOL
 from dpsvi.models.hdp_steps import collapsed
 from dpsvi.models.hdp_steps.sticks import ALPHA, LEARN_CONCENTRATION, OMEGA
@@ -51,7 +50,7 @@ def make_model(
         hyper=np.concatenate([marks, options]),
         init=partial(_first_rows, n_words, n_topics),
         local=collapsed.local,
-        scratch=partial(scratch, columns),
+        scratch=partial(collapsed.scratch, columns),
         refine=refine if learn_alpha or learn_eta else None,
         common_rows=1,
     )

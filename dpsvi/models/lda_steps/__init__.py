@@ -1,5 +1,4 @@
 """Local steps of LDA: one kernel a file, all with the signature of ``Model.local``.
 
-``hyper`` holds alpha (one entry a column), then eta, the tolerance and the most sweeps.  The
-collapsed step, which other topic models use too, is :mod:`dpsvi.kernels.collapsed`.
+``hyper`` holds alpha (one entry a column), then eta, the tolerance and the most sweeps.
 """

@@ -7,9 +7,8 @@ from functools import partial
 import numpy as np
 
 from dpsvi.base import Model
-from dpsvi.kernels import collapsed
 from dpsvi.kernels.fold import ETA, LEARN_ALPHA, LEARN_ETA, SWEEPS, TOL
-from dpsvi.models.lda_steps import mean_field, responsibilities
+from dpsvi.models.lda_steps import collapsed, mean_field, responsibilities
 from dpsvi.topics import FLOAT, better_eta, first_rows, padded
 
 FIRST_SWEEPS = 3  # over a document whose tokens are not assigned yet
@@ -53,7 +52,7 @@ def make_model(
         hyper=np.concatenate([alphas, options]),
         init=partial(first_rows, n_words, n_topics),
         local=LOCAL_STEPS[local_step],
-        scratch=partial(collapsed.scratch, columns),
+        scratch=partial(_scratch, columns),
         item_memory=columns if warm_documents else 0,
         refine=refine if learn_alpha or learn_eta else None,
     )
@@ -68,6 +67,10 @@ def with_responsibilities(model: Model) -> Model:
         hyper=hyper, local=responsibilities.local, item_memory=0, value_memory=columns,
         additive=True,
     )  # fmt: skip
+
+
+def _scratch(columns, longest):
+    return 4 * columns + longest * (columns + 1)
 
 
 def refine(hyper, state, tally) -> None:

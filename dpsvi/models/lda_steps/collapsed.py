@@ -1,4 +1,4 @@
-"""Collapsed local step of topic models: memory-free stochastic CVB0 (Foulds et al. 2013).
+"""The collapsed local step of LDA: stochastic CVB0 (Foulds et al. 2013) in its memory-free form.
 
 Integrating theta and beta out and keeping the zeroth-order term of the expectations (Asuncion et
 al. 2009) replaces exp(E log) by plain means::
@@ -6,7 +6,7 @@ al. 2009) replaces exp(E log) by plain means::
     phi_dwk  proportional to  gamma_dk lam_kw / sum_v lam_kv
     gamma_dk = alpha_k + sum_w c_dw phi_dwk
 
-A token's own count is not excluded: it would have to be remembered (as batch CVB0 does).
+A token's own count is not excluded: it would have to be remembered (see `responsibilities`).
 There is no digamma, and word rows are read in place: nothing is computed for each word first.
 """
 
@@ -28,11 +28,6 @@ from dpsvi.kernels.fold import (
     start_even,
     topic_sizes,
 )
-
-
-def scratch(columns: int, longest: int) -> int:
-    """Length of ``work.scratch`` for documents of at most `longest` word types."""
-    return 4 * columns + longest * (columns + 1)
 
 
 @inline_kernel

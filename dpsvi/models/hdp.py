@@ -23,7 +23,7 @@ from dpsvi.models.hdp_steps.model import make_model
 from dpsvi.models.hdp_steps.sticks import ALPHA, OMEGA, count_tables, expected_weights
 from dpsvi.topic_fit import Defaults, TopicEstimator
 
-DEFAULTS = {"collapsed": Defaults(0.01, 10, 64)}
+DEFAULTS = {"collapsed": Defaults(0.01, 10, 64), "mean_field": Defaults(0.1, 10, 64)}
 
 
 @engine_parameters("documents", batch_size=64, max_iter=10, learning_decay=0.7, learning_offset=4.0)
@@ -60,11 +60,12 @@ class DPSVIHDP(TopicEstimator):
     _defaults = DEFAULTS
 
     def __init__(
-        self, n_components=150, *, doc_concentration="auto", topic_concentration=1.0,
+        self, n_components=150, *, doc_truncation=20, doc_concentration="auto", topic_concentration=1.0,
         topic_word_prior="auto", local_step="collapsed", max_doc_update_iter=None,
         mean_change_tol=0.01, grow_vocabulary=False,
     ):  # fmt: skip
         self.n_components = n_components
+        self.doc_truncation = doc_truncation
         self.doc_concentration = doc_concentration
         self.topic_concentration = topic_concentration
         self.topic_word_prior = topic_word_prior
@@ -76,6 +77,7 @@ class DPSVIHDP(TopicEstimator):
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
         super().check_params()
+        check_number("doc_truncation", self.doc_truncation, low=1, integer=True)
         if self.doc_concentration != "auto":
             check_number("doc_concentration", self.doc_concentration, low=0, open_low=True)
         check_number("topic_concentration", self.topic_concentration, low=0, open_low=True)
@@ -89,6 +91,7 @@ class DPSVIHDP(TopicEstimator):
     def _model(self, n_words, alpha, eta) -> Model:
         return make_model(
             n_words, self.n_components, alpha, self.topic_concentration, eta,
+            local_step=self.local_step, truncation=self.doc_truncation,
             n_sweeps=self._n_sweeps(), tol=self.mean_change_tol,
             learn_alpha=self._learns("doc_concentration"),
             learn_eta=self._learns("topic_word_prior"),

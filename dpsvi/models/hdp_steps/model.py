@@ -8,16 +8,18 @@ import numpy as np
 
 from dpsvi.base import Model
 from dpsvi.kernels.fold import ETA, LEARN_ETA, SWEEPS, TOL
-from dpsvi.models.hdp_steps import collapsed
-from dpsvi.models.hdp_steps.sticks import ALPHA, LEARN_CONCENTRATION, OMEGA
+from dpsvi.models.hdp_steps import collapsed, mean_field
+from dpsvi.models.hdp_steps.sticks import ALPHA, LEARN_CONCENTRATION, OMEGA, TRUNCATION
 from dpsvi.topics import FLOAT, better_eta, first_rows, padded
 
+LOCAL_STEPS = {"mean_field": mean_field.local, "collapsed": collapsed.local}
 _FIRST_REFINE = 50  # steps
 FIRST_TABLES = 100.0  # of every topic: enough for sticks that are all of about the same weight
 
 
 def make_model(
-    n_words, n_topics, alpha, omega, eta, *, n_sweeps, tol, learn_alpha=False, learn_eta=False,
+    n_words, n_topics, alpha, omega, eta, *, local_step, truncation, n_sweeps, tol,
+    learn_alpha=False, learn_eta=False,
 ) -> Model:
     """The model of a corpus of `n_words` words.
 
@@ -29,6 +31,9 @@ def make_model(
         Concentrations of the documents, alpha_0, and of the corpus, > 0.
     eta : float
         Dirichlet prior of the words of a topic, > 0.
+    local_step : {"mean_field", "collapsed"}
+    truncation : int
+        K_d, sticks of a document; mean field only.
     n_sweeps : int
         Most iterations over a document in one visit.
     tol : float
@@ -37,9 +42,10 @@ def make_model(
         Adapt these while fitting.
     """
     columns = padded(n_topics)
-    marks, options = np.zeros(columns), np.zeros(8)
+    marks, options = np.zeros(columns), np.zeros(9)
     marks[:n_topics] = 1
     options[[ETA, TOL, SWEEPS, ALPHA, OMEGA]] = eta, tol, n_sweeps, alpha, omega
+    options[TRUNCATION] = min(truncation, n_topics)
     options[[LEARN_CONCENTRATION, LEARN_ETA]] = learn_alpha, learn_eta
     prior = np.full((n_words + 1, 1), eta, FLOAT)
     prior[-1] = 0
@@ -49,7 +55,7 @@ def make_model(
         prior=prior,
         hyper=np.concatenate([marks, options]),
         init=partial(_first_rows, n_words, n_topics),
-        local=collapsed.local,
+        local=LOCAL_STEPS[local_step],
         scratch=partial(collapsed.scratch, columns),
         refine=refine if learn_alpha or learn_eta else None,
         common_rows=1,

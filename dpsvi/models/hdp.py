@@ -34,16 +34,21 @@ class DPSVIHDP(TopicEstimator):
     ----------
     n_components : int, default=150
         Truncation T: most topics the corpus can have, 1 to 65,535.
+    doc_truncation : int, default=20
+        K_d, most tables of a document, at least 1; only the mean-field step needs it.
     doc_concentration : float or "auto", default="auto"
         alpha_0, > 0: the larger, the more topics in a document; ``"auto"`` learns it, from 1.
     topic_concentration : float, default=1.0
         omega, > 0: the larger, the more topics in the corpus.
     topic_word_prior : float, "auto" or None, default="auto"
-        Dirichlet prior eta of the words of a topic, > 0; ``"auto"`` learns it.  None is 0.01, where
-        learning starts.
-    local_step : {"collapsed"}, default="collapsed"
+        Dirichlet prior eta of the words of a topic, > 0; ``"auto"`` learns it.  None is 0.01 for
+        the collapsed and 0.1 for the mean-field local step, where learning starts.
+    local_step : {"collapsed", "mean_field"}, default="collapsed"
+        ``"collapsed"`` has the lower perplexity on text and is several times faster.
+        ``"mean_field"``, Wang et al.'s, empties the topics it does not need: of a corpus drawn
+        from few topics it tells their number, of text it may keep too few.
     max_doc_update_iter : int or None, default=None
-        Most inner iterations on a document in a step.
+        Most inner iterations on a document in a step; None is 10.
     mean_change_tol : float, default=0.01
         Mean change of a document's expected counts that ends them.
     grow_vocabulary : bool, default=False
@@ -53,16 +58,61 @@ class DPSVIHDP(TopicEstimator):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features_in_)
-        Dirichlet parameters of the topics, the largest topic first.
+        Dirichlet parameters of the topics, positive, prior included; most tables first.
+    tables_ : ndarray of shape (n_components,)
+        Expected number of tables of every topic in the corpus.
+    topic_weights_ : ndarray of shape (n_components,)
+        E sigma(V), which sums to 1.
+    n_topics_active_ : int
+        Topics that hold a table, and a token for each.
+    doc_concentration_ : float
+        alpha_0 in use.
+    doc_topic_prior_ : ndarray of shape (n_components,)
+        alpha_0 E sigma(V): the Dirichlet prior of a document's topic proportions.
+    topic_word_prior_ : float
+        eta in use.
+    exp_dirichlet_component_ : ndarray of shape (n_components, n_features_in_)
+        exp(E[log beta]).
+    bound_ : float
+        Variational perplexity of at most 1,000 training documents, given the mean of sigma(V).
+    history_ : list of dict
+        ``step, docs, epoch, seconds, rate`` of every evaluation, and with `validation_size`
+        ``perplexity, log_likelihood, unigram_perplexity, score``.
+    interrupted_ : int
+        0, or the exit status (130 for Ctrl-C) of the signal that ended the fit early.
+    n_iter_, n_batch_iter_ : int
+        Passes and steps done.
+    vocabulary_ : tuple of str or None
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    `transform`, `perplexity` and `score` treat new documents as `doc_topic_prior_` says: that is
+    the model itself, its sticks taken at their mean, whichever local step it was fitted with.
+
+    References
+    ----------
+    Wang, Paisley, Blei (2011), AISTATS.  Teh, Jordan, Beal, Blei (2006), JASA 101.
+    Teh, Kurihara, Welling (2008), NIPS 20.  Sato, Kurihara, Nakagawa (2012), KDD.
+    Hoffman, Blei, Wang, Paisley (2013), JMLR 14.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).poisson(1.0, size=(50, 30))
+    >>> hdp = DPSVIHDP(n_components=5, random_state=0).fit(X)
+    >>> hdp.transform(X[:2]).shape
+    (2, 5)
     """
 
     _kind = "hdp"
     _defaults = DEFAULTS
 
     def __init__(
-        self, n_components=150, *, doc_truncation=20, doc_concentration="auto", topic_concentration=1.0,
-        topic_word_prior="auto", local_step="collapsed", max_doc_update_iter=None,
-        mean_change_tol=0.01, grow_vocabulary=False,
+        self, n_components=150, *, doc_truncation=20, doc_concentration="auto",
+        topic_concentration=1.0, topic_word_prior="auto", local_step="collapsed",
+        max_doc_update_iter=None, mean_change_tol=0.01, grow_vocabulary=False,
     ):  # fmt: skip
         self.n_components = n_components
         self.doc_truncation = doc_truncation
@@ -130,8 +180,15 @@ class DPSVIHDP(TopicEstimator):
 
     @property
     def topic_weights_(self):
-        """E sigma(V): share of every topic in the tables of a new document, (n_components,)."""
-        return self._alpha(self._state) / self.doc_concentration_
+        """E sigma(V), (n_components,)."""
+        return expected_weights(_tables(self._state), _option(self._state, OMEGA))
+
+    @property
+    def n_topics_active_(self) -> int:
+        """Topics that hold a table, and, but for rounding, a token for each."""
+        tables = self.tables_
+        tokens = (self._natural(self._state) - self.topic_word_prior_).sum(axis=0)
+        return int(np.count_nonzero((tables >= 1) & (tokens > 0.99 * tables)))
 
     @property
     def doc_concentration_(self) -> float:

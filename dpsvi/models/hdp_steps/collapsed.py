@@ -14,6 +14,10 @@ apart, and are else taken at the mean of n_di given that it is not 0 (Teh et al.
 logarithm of the mean instead, as LDA's CVB0 has it, a document of few tokens keeps a little of
 every topic, nothing empties a topic, and perplexity is higher (`nyt`, 10 passes, T = 150: 2073
 instead of 1986).  A token's own count is not left out.
+
+A document begins with a share of its tokens on the topics that make the whole of it likeliest, as
+in a mixture of unigrams, and the rest even.  From an even start all topics take part in all first
+documents and share the vocabulary out between them (`nyt` again: 1986 instead of 1881).
 """
 
 from __future__ import annotations
@@ -30,7 +34,6 @@ from dpsvi.kernels.fold import (
     fold,
     list_words,
     prefetch_words,
-    start_even,
     topic_sizes,
 )
 from dpsvi.models.hdp_steps.sticks import ALPHA, OMEGA, count_tables, expected_weights
@@ -39,6 +42,29 @@ from dpsvi.models.hdp_steps.sticks import ALPHA, OMEGA, count_tables, expected_w
 def scratch(columns: int, longest: int) -> int:
     """Length of ``work.scratch``."""
     return 4 * columns + longest * (columns + 1)
+
+
+UNIGRAM_SHARE = 0.2  # of a document's tokens at the start; 0 and 0.5 are worse on `nyt`
+
+
+@inline_kernel
+def first_gamma(block, counts, alpha, n_topics, topic, gamma, likely):
+    """First gamma of a document; `likely` is overwritten."""
+    length, top, norm = counts.sum(), likely.dtype.type(-np.inf), likely.dtype.type(0)
+    likely[:] = 0
+    for i in range(block.shape[0]):
+        for k in range(n_topics):
+            likely[k] += counts[i] * np.log(block[i, k] * topic[k])
+    for k in range(n_topics):
+        top = max(top, likely[k])
+    for k in range(n_topics):
+        likely[k] = np.exp(likely[k] - top)
+        norm += likely[k]
+    share = likely.dtype.type(UNIGRAM_SHARE)
+    even = (likely.dtype.type(1) - share) / likely.dtype.type(n_topics)
+    gamma[:] = 0
+    for k in range(n_topics):
+        gamma[k] = alpha[k] + length * (share * likely[k] / norm + even)
 
 
 @inline_kernel
@@ -87,14 +113,12 @@ def explain_all(rows, c, own, n_topics, items, batch, topic, work):
         if b + 1 < batch.shape[0]:
             prefetch_words(items, batch[b + 1], rows)
         words, counts, n = items.index[start:stop], items.value[start:stop], stop - start
-        length = rows.dtype.type(0)
         for i in range(n):
             work.ids[i] = work.slot[words[i]]
-            length += counts[i]
             row, copy = rows[words[i]], blocks[i]
             for k in range(n_columns):
                 copy[k] = eta + c * row[k]
-        start_even(own, length / rows.dtype.type(n_topics), gamma)
+        first_gamma(blocks[:n], counts, own, n_topics, topic, gamma, total)
         explain(
             blocks[:n], positions[:n], counts, own, n_topics, topic, gamma, weight, total,
             ratios[:n],

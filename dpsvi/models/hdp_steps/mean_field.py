@@ -144,8 +144,8 @@ def explain_all(hyper, log_weight, items, batch, work):
     block, basis = np.empty((longest, n_columns), real), np.empty((longest, n_columns), real)
     phi, zeta = np.empty((longest, truncation), real), np.empty((truncation, n_columns), real)
     usage, log_stick = np.empty(truncation, real), np.empty(truncation, real)
-    vectors, ratio, tables = np.empty((3, n_columns), real), np.empty(longest, real), np.zeros(n_topics)
-    positions = np.arange(longest)
+    vectors, ratio = np.empty((3, n_columns), real), np.empty(longest, real)
+    positions, tables = np.arange(longest), np.zeros(n_topics)
     for d in batch:
         start, stop = items.offsets[d], items.offsets[d + 1]
         if start == stop:
@@ -154,7 +154,9 @@ def explain_all(hyper, log_weight, items, batch, work):
         for i in range(n):
             work.ids[i] = work.slot[items.index[start + i]]
             block[i] = work.expected[work.ids[i]]
-        largest_topics(block[:n], counts, n_topics, basis[:n], positions[:n], vectors, ratio[:n], zeta)
+        largest_topics(
+            block[:n], counts, n_topics, basis[:n], positions[:n], vectors, ratio[:n], zeta
+        )
         work.tally[n_columns] += explain(
             block[:n], counts, log_weight, alpha, tol * truncation, n_sweeps, zeta, phi[:n],
             usage, log_stick,

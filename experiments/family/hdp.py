@@ -109,7 +109,10 @@ def run(path, seed: int, quick: bool) -> list[dict]:
     for tool, fit in TOOLS.items():
         seconds = QUICK_SECONDS if quick else SECONDS
         topics, weights, concentrations, taken, settings = fit(train, seed, seconds)
-        tried = {c: completion_perplexity(topics, test, c * weights, word_counts=counts) for c in concentrations}
+        tried = {
+            c: completion_perplexity(topics, test, c * weights, word_counts=counts)
+            for c in concentrations
+        }
         best = min(tried, key=lambda c: tried[c].perplexity)
         found, own = tried[best], tried[concentrations[0]]
         rows.append({

@@ -63,7 +63,7 @@ def largest_topics(block, counts, n_topics, basis, positions, vectors, ratio, ze
     order = np.argsort(-gamma[:n_topics], kind="mergesort")
     zeta[:] = 0
     for t in range(zeta.shape[0]):
-        zeta[t, order[t]] = 1
+        zeta[t, order[t]] = 1.0
 
 
 @kernel
@@ -96,13 +96,12 @@ def assign(block, counts, log_stick, zeta, phi):
 
 @kernel
 def explain(block, counts, log_weight, alpha, tol, n_sweeps, zeta, phi, usage, log_stick):
-    """Iterate phi, the sticks and zeta of one document; the first phi does not know the sticks.
+    """Iterate phi, the sticks and zeta of one document, from `zeta` and `log_stick`.
 
-    Begins at `zeta` and leaves the last values everywhere, `phi` multiplied by the counts.  The
-    value is the sum of -E ln(1 - pi) over the sticks.
+    Leaves the last values everywhere, `phi` multiplied by the counts.  Returns the sum of
+    -E ln(1 - pi) over the sticks.
     """
     n, n_topics, used = block.shape[0], log_weight.shape[0], 0.0
-    log_stick[:] = 0
     usage[:] = 0
     for _ in range(n_sweeps):
         assign(block, counts, log_stick, zeta, phi)
@@ -157,6 +156,7 @@ def explain_all(hyper, log_weight, items, batch, work):
         largest_topics(
             block[:n], counts, n_topics, basis[:n], positions[:n], vectors, ratio[:n], zeta
         )
+        log_stick[:] = 0  # the first phi does not know the sticks
         work.tally[n_columns] += explain(
             block[:n], counts, log_weight, alpha, tol * truncation, n_sweeps, zeta, phi[:n],
             usage, log_stick,

@@ -128,8 +128,11 @@ class DPSVIHDP(TopicEstimator):
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
         super().check_params()
         check_number("doc_truncation", self.doc_truncation, low=1, integer=True)
-        if self.doc_concentration != "auto":
-            check_number("doc_concentration", self.doc_concentration, low=0, open_low=True)
+        alpha = self.doc_concentration
+        if isinstance(alpha, str) and alpha != "auto":
+            raise ValueError(f"doc_concentration must be > 0 or 'auto', got {alpha!r}")
+        if not isinstance(alpha, str):
+            check_number("doc_concentration", alpha, low=0, open_low=True)
         check_number("topic_concentration", self.topic_concentration, low=0, open_low=True)
 
     def _make(self, n_words, last) -> Model:

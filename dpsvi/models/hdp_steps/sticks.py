@@ -28,7 +28,7 @@ def count_tables(row, scale, n_topics):
     tables = np.empty(n_topics)
     for i in range(n_topics):
         # RACE: what other threads add meanwhile, and a merge of stale updates, may show in part.
-        tables[i] = max(scale * row[i], 0.0)
+        tables[i] = max(row.dtype.type(scale) * row[i], row.dtype.type(0))
     return tables
 
 

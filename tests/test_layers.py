@@ -84,6 +84,7 @@ BLIND = {
     "dpsvi.memory": {"dpsvi"},
     "dpsvi.telemetry": {"dpsvi"},
     "dpsvi.report": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.estimator"},
+    "dpsvi.models.hdp_steps": RUNS | {"dpsvi.schedules", "dpsvi.svi", "dpsvi.corpus"},
     "dpsvi.models.lda_steps": RUNS | {"dpsvi.schedules", "dpsvi.svi", "dpsvi.corpus"},
 }
 
@@ -142,6 +143,7 @@ LOADED = {
     "from dpsvi import Corpus, as_corpus, load_corpus": [*SLOW, "sklearn", "dpsvi.models"],
     # scikit-learn itself loads pandas where it is installed
     "from dpsvi import DPSVILDA": [*SLOW[2:], "gensim", "dpsvi.models.gaussian_mixture"],
+    "from dpsvi import DPSVIHDP": [*SLOW[2:], "gensim", "dpsvi.models.lda"],
     "from dpsvi import DPSVIGaussianMixture": [*SLOW[2:], "gensim", "dpsvi.models.lda"],
 }
 

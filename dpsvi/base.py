@@ -83,7 +83,7 @@ class Model(NamedTuple):
     refine : callable(hyper, state, tally) -> None, or None
         Rare update of hyper-parameters from the tallies since the last call; in place.
     common_rows : int
-        Rows, the last ones, that every step reads whatever its items are.
+        Rows, the last ones, that every step reads and changes whatever its items are.
     additive : bool
         True when statistics are *changes* to be summed as they are, instead of a fresh estimate
         to be mixed in at the schedule's rate (incremental inference with kept local parameters).

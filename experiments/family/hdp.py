@@ -1,0 +1,139 @@
+"""HDP topic models: held-out perplexity after the same time of training, beside gensim, tomotopy.
+
+``python -m experiments.family.hdp PATH [--seed S] [--quick]``.  One thread each.  Every tool gets
+the same documents; one evaluator judges E[beta] of its topics, with the tool's own corpus weights
+and concentration as the prior of a document's proportions.  The peers' concentrations suit their
+own way to explain a document; others are tried on the test documents, and the best is theirs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+import numpy as np
+
+from dpsvi import DPSVIHDP
+from dpsvi.evaluate import completion_perplexity
+from experiments.held_out import load_split
+
+SECONDS, QUICK_SECONDS = 180.0, 20.0
+CONCENTRATIONS = 0.5, 1.0, 2.0, 5.0, 10.0
+TRUNCATION = 150  # gensim's default
+
+
+def bags(corpus):
+    """The documents as gensim has them."""
+    offsets, index, value = corpus.offsets, corpus.index.tolist(), corpus.value.astype(int).tolist()
+    return [
+        list(zip(index[a:b], value[a:b], strict=True))
+        for a, b in zip(offsets[:-1], offsets[1:], strict=True)
+    ]
+
+
+def with_dpsvi(train, seed, seconds, local_step):
+    """Our model; passes until the time is over, at a rate that decreases with the steps."""
+    DPSVIHDP(TRUNCATION, local_step=local_step, max_iter=1).fit(train.select(slice(0, 64)))
+    model = DPSVIHDP(
+        TRUNCATION, local_step=local_step, max_iter=10_000, random_state=seed,
+        callbacks=[lambda event: event.seconds > seconds],
+    ).fit(train)  # fmt: skip
+    topics = model.components_ / model.components_.sum(axis=1, keepdims=True)
+    settings = {
+        "local_step": local_step, "truncation": TRUNCATION, "passes": model.n_iter_,
+        "topics": model.n_topics_active_, "concentration": model.doc_concentration_,
+    }  # fmt: skip
+    prior = model.topic_weights_, [model.doc_concentration_]
+    return topics.T, *prior, model.history_[-1]["seconds"], settings
+
+
+def with_gensim(train, seed, seconds):
+    """Online VI of Wang, Paisley, Blei (2011); goes over the documents until the time is over."""
+    from gensim.models import HdpModel
+
+    words = {i: str(i) for i in range(train.n_features)}
+    documents, started = bags(train), time.perf_counter()
+    model = HdpModel(
+        documents, words, max_time=seconds, T=TRUNCATION, random_state=seed, outputdir=None
+    )
+    model.update_expectations()
+    taken = time.perf_counter() - started
+    alpha, beta = model.hdp_to_lda()
+    settings = {"truncation": TRUNCATION, "K": model.m_K, "documents": model.m_num_docs_processed}
+    weights = np.maximum(alpha / alpha.sum(), 1e-8)
+    return beta.T, weights, [alpha.sum(), *CONCENTRATIONS], taken, settings
+
+
+def with_tomotopy(train, seed, seconds):
+    """Gibbs sampling; a topic's weight is the number of documents that have it."""
+    import tomotopy
+
+    model = tomotopy.HDPModel(seed=seed)
+    for bag in bags(train):
+        if bag:
+            model.add_doc([str(word) for word, count in bag for _ in range(count)])
+    started, iterations = time.perf_counter(), 0
+    while time.perf_counter() - started < seconds:
+        model.train(5, workers=1)
+        iterations += 5
+    taken = time.perf_counter() - started
+    live = [k for k in range(model.k) if model.is_live_topic(k)]
+    place = np.array([int(word) for word in model.used_vocabs])
+    seen = np.array([model.get_topic_word_dist(k) for k in live], np.float64)
+    topics = np.empty((train.n_features, len(live)))
+    topics[:] = seen.min(axis=1)  # words without any count in the training documents
+    topics[place] = seen.T
+    tables = np.zeros(model.k)
+    for document in model.docs:
+        tables[np.unique(document.topics)] += 1
+    weights = np.maximum(tables[live], 1e-3) / tables[live].sum()
+    settings = {"iterations": iterations, "topics": len(live), "concentration": model.alpha}
+    topics /= topics.sum(axis=0)
+    return topics, weights, [model.alpha, *CONCENTRATIONS], taken, settings
+
+
+TOOLS = {
+    "dpsvi": lambda *args: with_dpsvi(*args, "collapsed"),
+    "dpsvi mean field": lambda *args: with_dpsvi(*args, "mean_field"),
+    "gensim": with_gensim,
+    "tomotopy": with_tomotopy,
+}
+
+
+def run(path, seed: int, quick: bool) -> list[dict]:
+    """One row a tool: name, seconds of training, held-out perplexity, settings."""
+    train, test = load_split(path, 2000 if quick else None)
+    counts = np.bincount(train.index, train.value, train.n_features)
+    rows = []
+    for tool, fit in TOOLS.items():
+        seconds = QUICK_SECONDS if quick else SECONDS
+        topics, weights, concentrations, taken, settings = fit(train, seed, seconds)
+        tried = {
+            c: completion_perplexity(topics, test, c * weights, word_counts=counts)
+            for c in concentrations
+        }
+        best = min(tried, key=lambda c: tried[c].perplexity)
+        found, own = tried[best], tried[concentrations[0]]
+        rows.append({
+            "tool": tool, "seconds": round(taken, 1), "held_out": round(found.perplexity, 1),
+            "log_likelihood": round(found.log_likelihood, 4),
+            "held_out_own_concentration": round(own.perplexity, 1), "judged_with": float(best),
+            "unigram": round(found.unigram_perplexity, 1), "settings": settings,
+        })  # fmt: skip
+    return rows
+
+
+def main() -> None:
+    """Print the rows, one a line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("path")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true")
+    args = parser.parse_args()
+    for row in run(args.path, args.seed, args.quick):
+        print(json.dumps(row))
+
+
+if __name__ == "__main__":
+    main()

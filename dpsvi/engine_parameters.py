@@ -77,7 +77,7 @@ _TEXT = """\
 _ENTRIES = re.split(r"\n(?=    \S)", _TEXT)
 
 
-def engine_parameters(items: str, **defaults):
+def engine_parameters(items: str, *, without: tuple[str, ...] = (), **defaults):
     """Class decorator: add the parameters above to an estimator.
 
     Parameters
@@ -85,6 +85,8 @@ def engine_parameters(items: str, **defaults):
     items : str
         What the data are made of, in the plural, for the docstring, whose line ``{engine}``
         becomes the description of the parameters.
+    without : tuple of str
+        Parameters that it does not have.
     **defaults
         Where the estimator's differ.
 
@@ -102,7 +104,7 @@ def engine_parameters(items: str, **defaults):
         own = cls.__init__
         signature = inspect.signature(own)
         values = {**_DEFAULTS, **defaults}
-        values = {k: v for k, v in values.items() if k not in signature.parameters}
+        values = {k: v for k, v in values.items() if k not in {*signature.parameters, *without}}
         added = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
             for name, value in values.items()

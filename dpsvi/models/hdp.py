@@ -26,7 +26,10 @@ from dpsvi.topic_fit import Defaults, TopicEstimator
 DEFAULTS = {"collapsed": Defaults(0.01, 10, 64), "mean_field": Defaults(0.1, 10, 64)}
 
 
-@engine_parameters("documents", batch_size=64, max_iter=10, learning_decay=0.7, learning_offset=4.0)
+@engine_parameters(
+    "documents", without=("n_init",), batch_size=64, max_iter=10, learning_decay=0.7,
+    learning_offset=4.0,
+)  # fmt: skip
 class DPSVIHDP(TopicEstimator):
     """Hierarchical Dirichlet process topic model by (asynchronous) stochastic VI.
 

@@ -33,7 +33,9 @@ BURN_IN, MANY_STEPS = 3, 200
 RESUM_PASSES = 32  # between exact sums of what is kept
 
 
-@engine_parameters("documents", max_iter=10, learning_decay=0.7, learning_offset=4.0)
+@engine_parameters(
+    "documents", without=("n_init",), max_iter=10, learning_decay=0.7, learning_offset=4.0
+)
 class DPSVILDA(TopicEstimator):
     """Latent Dirichlet allocation, fitted by (asynchronous) stochastic variational inference.
 

@@ -50,7 +50,7 @@ def expected_log(concentration):
 
 
 class GaussianEmissions:
-    """(kappa, m, W^-1, nu) of every state."""
+    """(kappa, m, W^-1, nu) of every state; W^-1 is a vector for diagonal covariances."""
 
     def __init__(self, kappa, mean, scale, nu):
         self.prior = kappa, mean, scale, nu
@@ -62,7 +62,8 @@ class GaussianEmissions:
         for r in gamma.T:
             kappa, nu = kappa0 + r.sum(), nu0 + r.sum()
             m = (kappa0 * m0 + r @ X) / kappa
-            scale = scale0 + kappa0 * np.outer(m0, m0) + (r * X.T) @ X - kappa * np.outer(m, m)
+            scale = kappa0 * np.outer(m0, m0) + (r * X.T) @ X - kappa * np.outer(m, m)
+            scale = scale0 + (np.diag(scale) if scale0.ndim == 1 else scale)
             self.q.append((kappa, m, scale, nu))
 
     def expected_log_density(self, X):
@@ -70,9 +71,13 @@ class GaussianEmissions:
         n = X.shape[1]
         columns = []
         for kappa, m, scale, nu in self.q:
-            log_det = special.digamma((nu - np.arange(n)) / 2).sum() + n * math.log(2)
-            log_det -= np.linalg.slogdet(scale)[1]
-            square = np.einsum("ni,ij,nj->n", X - m, np.linalg.inv(scale), X - m)
+            if scale.ndim == 1:
+                log_det = n * special.digamma(nu / 2) - np.log(scale / 2).sum()
+                square = ((X - m) ** 2 / scale).sum(axis=1)
+            else:
+                log_det = special.digamma((nu - np.arange(n)) / 2).sum() + n * math.log(2)
+                log_det -= np.linalg.slogdet(scale)[1]
+                square = np.einsum("ni,ij,nj->n", X - m, np.linalg.inv(scale), X - m)
             columns.append(
                 log_det / 2 - n / 2 * math.log(2 * math.pi) - (n / kappa + nu * square) / 2
             )

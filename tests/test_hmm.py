@@ -58,7 +58,10 @@ CATEGORICAL = dict(
     emission="categorical", startprob_prior=[0.5, 1.0, 2.0], transmat_prior=0.4,
     emissionprob_prior=0.6,
 )  # fmt: skip
-KINDS = pytest.mark.parametrize("prior", [GAUSSIAN, CATEGORICAL], ids=["gaussian", "categorical"])
+DIAGONAL = GAUSSIAN | dict(covariance_type="diag", dof_prior=1.7, scale_prior=[2.0, 1.0])
+KINDS = pytest.mark.parametrize(
+    "prior", [GAUSSIAN, DIAGONAL, CATEGORICAL], ids=["gaussian", "diagonal", "categorical"]
+)
 
 
 def reference(X, lengths, prior):
@@ -227,14 +230,25 @@ def draw_log_ratio(hmm, prior, rng, X):
         for q in zip(
             hmm.beta_posterior_, hmm.means_, hmm.scale_posterior_, hmm.dof_posterior_, strict=True
         ):
-            precision = stats.wishart(float(q[3]), np.linalg.inv(q[2])).rvs(random_state=rng)
+            precision = draw_precision(q[3], q[2], rng)
             mu = rng.multivariate_normal(q[1], np.linalg.inv(q[0] * precision))
             for sign, (kappa, m, scale, nu) in ((1, p), (-1, q)):
                 normal = stats.multivariate_normal(m, np.linalg.inv(kappa * precision))
-                ratio += sign * normal.logpdf(mu)
-                ratio += sign * stats.wishart(float(nu), np.linalg.inv(scale)).logpdf(precision)
+                ratio += sign * (normal.logpdf(mu) + log_precision(precision, nu, scale))
             emit.append(stats.multivariate_normal(mu, np.linalg.inv(precision)).logpdf(X))
     return ratio, np.log(start), np.log(trans), np.array(emit).T
+
+
+def draw_precision(nu, scale, rng):
+    if scale.ndim == 1:
+        return np.diag(rng.gamma(nu / 2, 2 / scale))
+    return stats.wishart(float(nu), np.linalg.inv(scale)).rvs(random_state=rng)
+
+
+def log_precision(precision, nu, scale):
+    if scale.ndim == 1:
+        return stats.gamma(nu / 2, scale=2 / scale).logpdf(np.diag(precision)).sum()
+    return stats.wishart(float(nu), np.linalg.inv(scale)).logpdf(precision)
 
 
 def log_dirichlet(p, alpha):
@@ -273,8 +287,14 @@ def mean_statistics(hmm, vector):
         if hmm.emission == "categorical":
             parts.append(expected_log(row[1:]))
             continue
-        kappa, h, psi, nu = row[1], row[2:4], row[4:8].reshape(2, 2), row[8]
-        m = h / kappa
+        kappa, nu, m = row[1], row[-1], row[2:4] / row[1]
+        if hmm.covariance_type == "diag":
+            w = 1 / (row[4:6] - kappa * m * m)
+            log_det = 2 * special.digamma(nu / 2) + np.log(2 * w).sum()
+            square = -(2 / kappa + nu * (m * m * w).sum()) / 2
+            parts += [[square], nu * w * m, -nu * w / 2, [log_det / 2]]
+            continue
+        psi = row[4:8].reshape(2, 2)
         w = np.linalg.inv((psi + psi.T) / 2 - kappa * np.outer(m, m))
         log_det = special.digamma((nu - np.arange(2)) / 2).sum() + math.log(4)
         log_det += np.linalg.slogdet(w)[1]

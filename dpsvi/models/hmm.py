@@ -41,9 +41,9 @@ _SAMPLE = 10_000  # steps that the first parameters are found on
 class DPSVIHMM(FamilyEstimator):
     """Bayesian hidden Markov model, fitted by (asynchronous) stochastic variational inference.
 
-    The models are those of hmmlearn's ``VariationalGaussianHMM`` with full covariances and
-    ``VariationalCategoricalHMM``; names and meanings follow it, but for `lengths`, which `fit` and
-    `score` take by name, and :meth:`score_samples`.
+    The models are those of hmmlearn's ``VariationalGaussianHMM`` with full covariances (its
+    diagonal ones have another prior) and ``VariationalCategoricalHMM``; names and meanings follow
+    it, but for `lengths`, which `fit` and `score` take by name, and :meth:`score_samples`.
 
     Parameters
     ----------
@@ -51,6 +51,8 @@ class DPSVIHMM(FamilyEstimator):
         Number of states K.
     emission : {"gaussian", "categorical"}, default="gaussian"
         Points, or symbols 0, 1, ... in the one column of X.
+    covariance_type : {"full", "diag"}, default="full"
+        Of Gaussian emissions.
     startprob_prior : float > 0, array of shape (n_components,) or None, default=None
         alpha_pi, concentrations of the first state.  None is ``1 / n_components``.
     transmat_prior : float > 0, array of shape (n_components, n_components) or None, default=None
@@ -62,9 +64,11 @@ class DPSVIHMM(FamilyEstimator):
         kappa_0 > 0: the prior of the means weighs as much as so many points.  None is 1.
     dof_prior : float or None, default=None
         nu_0 > n_features - 1 of the Wishart prior of the precisions.  None is ``n_features``.
+        Diagonal: nu_0 / 2 > 0 is the shape of their Gamma priors, None is nu_0 = 1.
     scale_prior : array of shape (n_features, n_features) or None, default=None
         W_0^-1, positive definite.  None is the covariance of the data with a millionth of each
-        variance added, that of constant features taken as 1.
+        variance added, that of constant features taken as 1.  Diagonal: w_0, twice the rates of
+        the Gamma priors, (n_features,).
     emissionprob_prior : float > 0, array of shape (n_components, n_symbols) or None, default=None
         alpha_B of categorical emissions.  None is ``1 / n_symbols``.
     n_features : int or None, default=None
@@ -88,7 +92,7 @@ class DPSVIHMM(FamilyEstimator):
         E[A].
     means_ : ndarray of shape (n_components, n_features_in_)
     covars_ : ndarray of shape (n_components, n_features_in_, n_features_in_)
-        Inverses of E[Lambda].
+        Inverses of E[Lambda]; diagonal: (n_components, n_features_in_).
     emissionprob_ : ndarray of shape (n_components, n_symbols_)
         E[B], of categorical emissions.
     startprob_posterior_, transmat_posterior_, emissionprob_posterior_ : ndarrays
@@ -132,12 +136,13 @@ class DPSVIHMM(FamilyEstimator):
     """
 
     def __init__(
-        self, n_components=1, *, emission="gaussian", startprob_prior=None, transmat_prior=None,
-        means_prior=None, beta_prior=None, dof_prior=None, scale_prior=None,
+        self, n_components=1, *, emission="gaussian", covariance_type="full", startprob_prior=None,
+        transmat_prior=None, means_prior=None, beta_prior=None, dof_prior=None, scale_prior=None,
         emissionprob_prior=None, n_features=None, algorithm="viterbi", window=None, buffer=20,
     ):  # fmt: skip
         self.n_components = n_components
         self.emission = emission
+        self.covariance_type = covariance_type
         self.startprob_prior = startprob_prior
         self.transmat_prior = transmat_prior
         self.means_prior = means_prior
@@ -153,7 +158,7 @@ class DPSVIHMM(FamilyEstimator):
     # --- fitting ------------------------------------------------------------------------------
 
     _kind = "hmm"
-    _sizes = ("n_components", "emission", "window")
+    _sizes = ("n_components", "emission", "covariance_type", "window")
     _extra = ("n_symbols_",)
     _model = staticmethod(from_arrays)
 
@@ -162,6 +167,7 @@ class DPSVIHMM(FamilyEstimator):
         super().check_params()
         check_number("n_components", self.n_components, low=1, high=65_535, integer=True)
         check_choice("emission", self.emission, list(KINDS))
+        check_choice("covariance_type", self.covariance_type, ["full", "diag"])
         check_choice("algorithm", self.algorithm, ["viterbi", "map"])
         self._check_positive("beta_prior")
         for name in ("n_features", "window"):
@@ -268,7 +274,7 @@ class DPSVIHMM(FamilyEstimator):
             "transmat_": q.trans / q.trans.sum(axis=1, keepdims=True),
             "startprob_posterior_": q.start,
             "transmat_posterior_": q.trans,
-            **KINDS[self.emission].fitted(q),
+            **KINDS[self.emission].fitted(self, q),
         }
         return {name: array.astype(self._dtype) for name, array in arrays.items()}
 
@@ -299,7 +305,7 @@ class DPSVIHMM(FamilyEstimator):
         q, prior = read(state), read_prior(state.model)
         chain = dirichlet.kl(q.start, prior.start)
         chain += sum(dirichlet.kl(a, a0) for a, a0 in zip(q.trans, prior.trans, strict=True))
-        return chain + KINDS[self.emission].divergence(q, prior)
+        return chain + KINDS[self.emission].divergence(self, q, prior)
 
     def decode(self, X, lengths=None, algorithm=None):
         """Find the states that X was most likely emitted from.
@@ -382,7 +388,7 @@ class DPSVIHMM(FamilyEstimator):
         states[0] = first if currstate is None else currstate
         for t, u in enumerate(rng.random(n_samples - 1), start=1):
             states[t] = np.searchsorted(cumulative[states[t - 1]], u, side="right")
-        X = KINDS[self.emission].draw(vars(self), states, rng)
+        X = KINDS[self.emission].draw(self, read(self._state), states, rng)
         return X.astype(self._dtype, copy=False), states
 
 

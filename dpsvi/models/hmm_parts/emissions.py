@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi.checks import check_number
-from dpsvi.expfam import dirichlet, normal_wishart
+from dpsvi.expfam import dirichlet, normal_gamma, normal_wishart
+from dpsvi.expfam.components import Components, Prior
 from dpsvi.expfam.gaussian import default_covariance, first_statistics
 from dpsvi.models.hmm_parts.local import CATEGORICAL, GAUSSIAN
 from dpsvi.models.hmm_parts.model import Posterior
@@ -25,7 +26,7 @@ class Start(NamedTuple):
 
 
 class Gaussian:
-    """Points under Normal-Wishart distributions."""
+    """Points under Normal-Wishart or, with diagonal covariances, Normal-Gamma distributions."""
 
     number = GAUSSIAN
 
@@ -40,71 +41,75 @@ class Gaussian:
         With fewer distinct points than states some states begin empty.
         """
         from sklearn.cluster import KMeans
+        from threadpoolctl import threadpool_limits
 
-        kappa, mean, scale, nu = _normal_wishart_prior(estimator, X)
-        n_states, n = estimator.n_components, X.shape[1]
+        prior, n_states = _prior(estimator, X), estimator.n_components
         n_clusters = min(n_states, len(np.unique(points, axis=0)))
         seed = int(rng.integers(np.iinfo(np.int32).max))
         # Of 24 fits to data of experiments.family 7 ended in a worse optimum from one start of
-        # k-means than from five, 1 in a better one; the other four starts cost 0.05 s.
-        clusters = KMeans(n_clusters, n_init=5, random_state=seed).fit(points)
-        origins, stats = first_statistics(points, np.eye(n_states)[clusters.labels_], mean)
-        shift = mean - origins
-        psi = scale + kappa * shift[:, :, None] * shift[:, None, :]
-        prior = np.empty(stats.shape)
-        prior[:, 0], prior[:, 1], prior[:, -1] = 1.0 / n_states, kappa, nu
-        prior[:, 2 : n + 2], prior[:, n + 2 : -1] = kappa * shift, psi.reshape(n_states, n * n)
-        floor = np.diag(np.linalg.cholesky(scale)) ** 2
-        return Start(floor, origins, prior, stats, clusters.predict)
+        # k-means than from five, 1 in a better one; the other four starts cost 0.05 s.  Threads of
+        # it wait for each other: with 10 processes on 2 cores it took 12 s instead of 0.2 s.
+        with threadpool_limits(1):
+            clusters = KMeans(n_clusters, n_init=5, random_state=seed).fit(points)
+        resp, diagonal = np.eye(n_states)[clusters.labels_], prior.covariance.ndim == 1
+        origins, stats = first_statistics(points, resp, prior.mean, diagonal)
+        natural = prior.natural(origins, 1.0 / n_states)
+        return Start(prior.floor(), origins, natural, stats, clusters.predict)
 
     @staticmethod
-    def fitted(q: Posterior) -> dict:
+    def fitted(estimator, q: Posterior) -> dict:
         """Fitted attributes of the emissions."""
-        kappa, shift, scale, nu = _standard(q)
+        components = _components(estimator, q)
+        kappa, _, scale, nu = _standard(components)
         return {
-            "means_": q.weights.origins + shift, "covars_": scale / nu[:, None, None],
+            "means_": components.means, "covars_": components.covariances,
             "beta_posterior_": kappa, "dof_posterior_": nu, "scale_posterior_": scale,
         }  # fmt: skip
 
     @staticmethod
-    def divergence(q: Posterior, prior: Posterior) -> float:
+    def divergence(estimator, q: Posterior, prior: Posterior) -> float:
         """KL of the emissions in nats."""
-        return float(normal_wishart.kl(_standard(q), _standard(prior)).sum())
+        kl = normal_gamma.kl if estimator.covariance_type == "diag" else normal_wishart.kl
+        pair = (_standard(_components(estimator, each)) for each in (q, prior))
+        return float(kl(*pair).sum())
 
     @staticmethod
-    def draw(fitted, states, rng):
+    def draw(estimator, q: Posterior, states, rng):
         """A point from each of these states, (n, D)."""
-        means, roots = fitted["means_"], np.linalg.cholesky(fitted["covars_"])
-        noise = rng.standard_normal((len(states), means.shape[1]))
-        return means[states] + np.einsum("nij,nj->ni", roots[states], noise)
+        return _components(estimator, q).draw(states, rng)
 
 
-def _normal_wishart_prior(estimator, X):
-    """(kappa_0, m_0, W_0^-1, nu_0) as asked for; what is None comes from X."""
-    n = X.shape[1]
-    nu = n if estimator.dof_prior is None else estimator.dof_prior
-    check_number("dof_prior", nu, low=n - 1, open_low=True)
+def _prior(estimator, X) -> Prior:
+    """The prior as asked for; what is None comes from X."""
+    n, diagonal = X.shape[1], estimator.covariance_type == "diag"
+    nu = (1 if diagonal else n) if estimator.dof_prior is None else estimator.dof_prior
+    check_number("dof_prior", nu, low=0 if diagonal else n - 1, open_low=True)
     if estimator.scale_prior is None:
-        scale = default_covariance(X)
+        scale = default_covariance(X, diagonal)
         if not np.isfinite(scale).all():
             raise ValueError(f"the squares of X overflow, its largest value is {X.max():g}")
     else:
-        scale = estimator._array("scale_prior", (n, n))
-        symmetric = np.allclose(scale, scale.T, rtol=1e-6, atol=0)
-        if not symmetric or np.linalg.eigvalsh(scale)[0] <= 0:
+        scale = estimator._array("scale_prior", (n,) if diagonal else (n, n))
+        matrix = np.diag(scale) if diagonal else scale
+        symmetric = np.allclose(matrix, matrix.T, rtol=1e-6, atol=0)
+        if not symmetric or np.linalg.eigvalsh(matrix)[0] <= 0:
             raise ValueError("scale_prior must be symmetric and positive definite")
     kappa = 1.0 if estimator.beta_prior is None else float(estimator.beta_prior)
     given = estimator.means_prior is not None
     mean = estimator._array("means_prior", (n,)) if given else X.mean(axis=0)
-    return kappa, mean, scale, float(nu)
+    return Prior(kappa, mean, float(nu), scale)
 
 
-def _standard(q: Posterior):
+def _components(estimator, q: Posterior) -> Components:
+    n_axes = 1 if estimator.covariance_type == "diag" else 2
+    return Components(q.weights.states, q.weights.origins, n_axes)
+
+
+def _standard(components: Components):
     """(kappa, m - origin, W^-1, nu) of every state."""
-    rows, n = q.weights.states, q.weights.origins.shape[1]
-    kappa, shift, nu = rows[:, 1], rows[:, 2 : n + 2], rows[:, -1]
-    factor = rows[:, n + 2 : -1].reshape(-1, n, n)
-    return kappa, shift, nu[:, None, None] * (factor @ factor.swapaxes(1, 2)), nu
+    nu = components.degrees_of_freedom
+    scale = nu.reshape(-1, *[1] * components.n_axes) * components.covariances
+    return components.mean_precision, components.shift, scale, nu
 
 
 class Categorical:
@@ -138,22 +143,22 @@ class Categorical:
         return Start(np.ones(1), np.zeros((n_states, 1)), prior, stats, None)
 
     @staticmethod
-    def fitted(q: Posterior) -> dict:
+    def fitted(estimator, q: Posterior) -> dict:
         """Fitted attributes of the emissions."""
         alpha = q.states[:, 1:]
         probabilities = alpha / alpha.sum(axis=1, keepdims=True)
         return {"emissionprob_": probabilities, "emissionprob_posterior_": alpha}
 
     @staticmethod
-    def divergence(q: Posterior, prior: Posterior) -> float:
+    def divergence(estimator, q: Posterior, prior: Posterior) -> float:
         """KL of the emissions in nats."""
         pairs = zip(q.states[:, 1:], prior.states[:, 1:], strict=True)
         return sum(dirichlet.kl(a, a0) for a, a0 in pairs)
 
     @staticmethod
-    def draw(fitted, states, rng):
+    def draw(estimator, q: Posterior, states, rng):
         """A symbol from each of these states, (n, 1)."""
-        cumulative = np.cumsum(fitted["emissionprob_"], axis=1)[states]
+        cumulative = np.cumsum(estimator.emissionprob_, axis=1)[states]
         return (rng.random((len(states), 1)) > cumulative[:, :-1]).sum(axis=1)[:, None]
 
 

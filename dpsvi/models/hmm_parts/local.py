@@ -3,7 +3,7 @@
 The parameters are one row ``u (K) | U (K, K) | a row for each state``.  A state's row begins with
 the expected number of visits to it, which is no parameter but tells where a window that begins in
 the middle of a chain is likely to be; the rest are the natural parameters of its emissions
-(:mod:`dpsvi.expfam.normal_wishart`, :mod:`dpsvi.expfam.categorical`).
+(:mod:`dpsvi.expfam.components`, :mod:`dpsvi.expfam.categorical`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi.expfam import categorical, markov
+from dpsvi.expfam.components import standardise
 from dpsvi.expfam.digamma import digamma
 from dpsvi.expfam.gaussian import BLOCK, add_stats, log_densities, mirror
-from dpsvi.expfam.normal_wishart import expected_log_det, to_standard
 from dpsvi.jit import inline_kernel, kernel
 from dpsvi.models.hmm_parts.chunk import BEGINS, INSIDE, ZERO, chunk_of, load
 
@@ -52,12 +52,12 @@ def split(vector, n_components):
 def expect(sums, scale, hyper, expected, visits):
     """Fill `expected`, (columns,), with all that a sweep needs of the parameters.
 
-    In place of concentrations stand ``exp(E ln p)``, in place of the rows of states Normal-Wishart
-    distributions in standard form, behind the part of ``E ln p(x | k)`` that does not depend on x,
-    or ``E ln p`` of the symbols.  `sums` is (lam - prior) / scale in one vector.
+    In place of concentrations stand ``exp(E ln p)``, in place of the rows of states Gaussian
+    components in standard form, behind the part of ``E ln p(x | k)`` that does not depend on x, or
+    ``E ln p`` of the symbols.  `sums` is (lam - prior) / scale in one vector.
     """
     kind, _, floor, origins, prior = unpack(hyper)
-    n_components, n = origins.shape
+    n_components = origins.shape[0]
     for i in range(prior.shape[0]):
         expected[i] = prior[i] + scale * sums[i]
     start, trans, states = split(expected, n_components)
@@ -70,13 +70,11 @@ def expect(sums, scale, hyper, expected, visits):
     _subnormalise(start)
     for k in range(n_components):
         _subnormalise(trans[k])
-        if kind == GAUSSIAN:
-            component = states[k, 1:]
-            to_standard(component, floor)
-            constant = n * (math.log(2.0 * math.pi) + 1.0 / component[0])
-            states[k, 0] = 0.5 * (expected_log_det(component, n) - constant)
-        else:
+        states[k, 0] = 0.0
+        if kind == CATEGORICAL:
             categorical.to_expected_log(states[k, 1:])
+    if kind == GAUSSIAN:
+        standardise(states, floor)
 
 
 @inline_kernel

@@ -30,8 +30,8 @@ def make_model(kind, marked, floor, origins, start, trans, states) -> Model:
     marked : bool
         Items are windows, each of their steps preceded by its mark.
     floor : float64 array, (D,)
-        Least pivots of W^-1, see :func:`dpsvi.expfam.normal_wishart.to_standard`; D is 1 and this
-        and `origins` mean nothing for symbols.
+        See :meth:`dpsvi.expfam.components.Prior.floor`; D is 1 and this and `origins` mean nothing
+        for symbols.
     origins : float64 array, (K, D)
         Where each state counts from.
     start, trans, states : float64 arrays, (K,), (K, K), (K, width)

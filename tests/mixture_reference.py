@@ -99,7 +99,7 @@ def dp_sticks(sizes, prior):
     Blei and Jordan (2006), 4 and appendix; the sticks are in the order of `sizes`.
     """
     sizes = np.asarray(sizes)
-    a = 1 + sizes[:-1]
+    a = 1 + sizes
     behind = np.array([sizes[k + 1 :].sum() for k in range(len(a))])
     if len(prior) == 1:
         return a, prior[0] + behind, None
@@ -115,7 +115,7 @@ def dp_sticks(sizes, prior):
 def dp_log_weights(a, b):
     both = special.digamma(a + b)
     left = np.append(0.0, np.cumsum(special.digamma(b) - both))
-    return np.append(special.digamma(a) - both, 0.0) + left
+    return special.digamma(a) - both + left[:-1]
 
 
 # --- draws from q, and the log of q / p of each -------------------------------------------------

@@ -154,7 +154,7 @@ def draw_weights(model, weights, state, n, rng):
     ratio = ratio + (stats.beta(a, b).logpdf(v) - log_p).sum(axis=1)
     left = np.cumprod(np.hstack([np.ones((n, 1)), 1 - v]), axis=1)
     pi = np.empty((n, len(counts)))
-    pi[:, order] = np.hstack([v, np.ones((n, 1))]) * left
+    pi[:, order] = v * left[:, :-1]
     return pi, ratio
 
 
@@ -204,7 +204,12 @@ def test_bound_of_one_component_is_the_evidence(rng, cls):
         shift, shift
     )
     common = -n * d / 2 * math.log(math.pi) + d / 2 * math.log(kappa0 / kappa)
+    all_in_one = 0.0
+    if cls is DPSVIDPMixture:  # E[V_1^n]
+        priors["weight_concentration_prior"] = 0.7
+        all_in_one = special.betaln(1 + n, 0.7) - special.betaln(1, 0.7)
     full = cls(1, learning_rate=1.0, batch_size=n, covariance_prior=np.diag(w0), **priors).fit(X)
+    common += all_in_one
     evidence = common + special.multigammaln(nu / 2, d) - special.multigammaln(nu0 / 2, d)
     evidence += nu0 / 2 * np.log(w0).sum() - nu / 2 * np.linalg.slogdet(np.diag(w0) + scatter)[1]
     assert full.lower_bound_ == pytest.approx(evidence, rel=1e-10)

@@ -1,12 +1,16 @@
-"""Weights of a truncated Dirichlet process, and its concentration (Blei and Jordan 2006).
+"""Weights of a Dirichlet process, and its concentration (Blei and Jordan 2006).
 
-    V_k ~ Beta(1, omega) for k < K,  V_K = 1,    pi_k = V_k prod_{j<k} (1 - V_j)
+    V_k ~ Beta(1, omega),    pi_k = V_k prod_{j<k} (1 - V_j),    k = 1, 2, ...
     omega ~ Gamma(s_1, rate s_2), or given
+
+q has no points beyond component K, and leaves the sticks there as the prior has them (Kurihara,
+Welling and Vlassis 2007).  So the process itself is not truncated, the bound is one of its evidence
+and rises with K; with V_K = 1 in q it would be one of a process that ends at K.
 
 Given the expected counts N_k of the components, the optimal factors are
 
     q(V_k) = Beta(1 + N_k, E[omega] + sum_{j>k} N_j)
-    q(omega) = Gamma(s_1 + K - 1, s_2 - sum_{k<K} E ln(1 - V_k))
+    q(omega) = Gamma(s_1 + K, s_2 - sum_{k<=K} E ln(1 - V_k))
 
 and each needs the other.  Both hold for exactly one E[omega], see :func:`concentration`, so that
 the counts, which are additive, are all that is kept: the factors are *functions* of them, always
@@ -15,10 +19,9 @@ with the gradient E ln pi, and the gradient of the bound is ``A''(N) (N-hat - N)
 a natural-gradient step in the metric A'' (the Fisher matrix where omega is given).
 
 So is the order in which components have their sticks.  It is a parameter of q as well, for the
-prior does not change when components with their labels do; swapping two neighbours with counts
-n_1, n_2 multiplies the marginal probability of the counts by ``(omega + n_2 + m) / (omega + n_1 +
-m)``, m the counts behind both.  So the best order is by decreasing counts, whatever omega is, and
-it is found anew in every step: no component ever moves.
+components' prior is the same for all.  Where omega is given, ``exp A(N)`` is proportional to
+``prod_k Gamma(1 + N_k) / (omega + N_k + sum_{j>k} N_j)``, largest for decreasing counts: that is
+the best order whatever omega is, and it is found anew in every step.  No component ever moves.
 """
 
 from __future__ import annotations
@@ -48,7 +51,7 @@ def by_size(counts):
 
 @kernel
 def concentration(counts, tails, prior):
-    """E[omega] for sticks with these counts and these counts behind them, (K - 1,) each.
+    """E[omega] for sticks with these counts and these counts behind them, (K,) each.
 
     Parameters
     ----------
@@ -57,7 +60,7 @@ def concentration(counts, tails, prior):
 
     Notes
     -----
-    ``E[omega] = (s_1 + K - 1) / (s_2 - sum E ln(1 - V_k))`` is ``g(E[omega]) = s_1 + K - 1`` with
+    ``E[omega] = (s_1 + K) / (s_2 - sum E ln(1 - V_k))`` is ``g(E[omega]) = s_1 + K`` with
 
         g(w) = s_2 w + sum_k w (psi(1 + N_k + T_k + w) - psi(T_k + w)),    T_k = sum_{j>k} N_j
 
@@ -88,15 +91,13 @@ def concentration(counts, tails, prior):
 
 @kernel
 def sticks(counts, prior, order, a, b):
-    """Fill `order`, (K,), and the Beta parameters `a` and `b`, (K - 1,); returns E[omega]."""
+    """Fill `order` and the Beta parameters `a` and `b`, (K,) each; returns E[omega]."""
     order[:] = by_size(counts)
     tail = 0.0
-    for i in range(a.shape[0], -1, -1):
+    for i in range(a.shape[0] - 1, -1, -1):
         # A difference of additions that others lost may be a little below 0.
-        count = max(counts[order[i]], 0.0)
-        if i < a.shape[0]:
-            a[i], b[i] = count, tail
-        tail += count
+        a[i], b[i] = max(counts[order[i]], 0.0), tail
+        tail += a[i]
     omega = concentration(a, b, prior)
     for i in range(a.shape[0]):
         a[i] += 1.0
@@ -109,39 +110,38 @@ def expected_log_weights(rows, prior):
     """Replace the counts, the first numbers of `rows`, (K, columns), by E ln pi_k."""
     n_components = rows.shape[0]
     counts, order = rows[:, 0].copy(), np.empty(n_components, np.int64)
-    a, b = np.empty(n_components - 1), np.empty(n_components - 1)
+    a, b = np.empty(n_components), np.empty(n_components)
     sticks(counts, prior, order, a, b)
     before = 0.0  # sum of E ln(1 - V_j)
-    for i in range(n_components - 1):
+    for i in range(n_components):
         both = digamma(a[i] + b[i])
         rows[order[i], 0] = before + digamma(a[i]) - both
         before += digamma(b[i]) - both
-    rows[order[-1], 0] = before
 
 
 class Sticks(NamedTuple):
     """Q(V, omega)."""
 
     order: np.ndarray  # int, (K,): whose stick it is
-    a: np.ndarray  # (K - 1,)
-    b: np.ndarray  # (K - 1,)
+    a: np.ndarray  # (K,)
+    b: np.ndarray  # (K,)
     concentration: float  # E[omega]
     prior: np.ndarray  # (s_1, s_2) or (omega,)
 
     @classmethod
     def of(cls, counts, prior) -> Sticks:
         """The optimum for the counts N_k, (K,)."""
-        order, a, b = np.empty(len(counts), np.int64), *np.empty((2, len(counts) - 1))
+        order, a, b = np.empty(len(counts), np.int64), *np.empty((2, len(counts)))
         omega = sticks(np.ascontiguousarray(counts), prior, order, a, b)
         return cls(order, a, b, omega, prior)
 
     @property
     def weights(self):
-        """E[pi], (K,)."""
+        """E[pi], (K,), as shares of what the K components have."""
         share = self.a / (self.a + self.b)
-        weights = np.empty(len(self.order))
-        weights[self.order] = np.append(share, 1.0) * np.cumprod(np.append(1.0, 1.0 - share))
-        return weights
+        weights = np.empty(len(share))
+        weights[self.order] = share * np.cumprod(np.append(1.0, 1.0 - share[:-1]))
+        return weights / weights.sum()
 
     def bound(self) -> float:
         """A(N): the most that weights contribute to the ELBO of these counts, in nats."""

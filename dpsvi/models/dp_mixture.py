@@ -1,6 +1,6 @@
 """Dirichlet-process mixture of Gaussians (Blei and Jordan 2006; paper, 7.2) by DPSVI.
 
-    V_k ~ Beta(1, omega) for k < K,  V_K = 1,    pi_k = V_k prod_{j<k} (1 - V_j)
+    V_k ~ Beta(1, omega),    pi_k = V_k prod_{j<k} (1 - V_j),    k = 1, 2, ...
     omega ~ Gamma(s_1, rate s_2),    z_n ~ Cat(pi),    x_n ~ N(mu_{z_n}, Lambda_{z_n}^-1)
 
 with the components of the finite mixture.  Component k is ``N_k | kappa_k | h_k | Psi_k | nu_k`` in
@@ -91,14 +91,14 @@ class DPSVIDPMixture(MixtureEstimator):
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
-        E[pi].
+        E[pi], normalised: beyond the truncation there is a little weight, too.
     counts_ : ndarray of shape (n_components,)
         N_k, the expected number of points of each component.
     n_components_active_ : int
         Components that have at least one point, ``(counts_ >= 1).sum()``; the others are empty.
     concentration_ : float
         E[omega].
-    weight_concentration_ : ndarray of shape (2, n_components - 1)
+    weight_concentration_ : ndarray of shape (2, n_components)
         a and b of the sticks, ``Beta(a, b)``, largest component first.
     {attributes}
 
@@ -108,8 +108,8 @@ class DPSVIDPMixture(MixtureEstimator):
     by size at all times.
 
     scikit-learn's ``BayesianGaussianMixture`` with
-    ``weight_concentration_prior_type="dirichlet_process"`` has a given omega, a stick for its last
-    component too, which leaves weight behind it, and sticks in the order that k-means found.
+    ``weight_concentration_prior_type="dirichlet_process"`` is this model with a given omega, and
+    with sticks in the order that k-means found.
 
     Inference is in float64; for float32 data the fitted arrays, responsibilities and scores are
     float32.
@@ -117,6 +117,7 @@ class DPSVIDPMixture(MixtureEstimator):
     References
     ----------
     Blei, Jordan (2006), Bayesian Analysis 1, doi:10.1214/06-BA104.
+    Kurihara, Welling, Vlassis (2007), Advances in Neural Information Processing Systems 19.
     Mohamad, Alamri, Bouchachia (2022), Machine Learning, doi:10.1007/s10994-022-06243-3.
     Hoffman, Blei, Wang, Paisley (2013), JMLR 14.
 

@@ -183,6 +183,16 @@ def add_group(group, stats):
 
 
 @kernel
+def keep_group(group, means, covariances, i):
+    """Copy mean and covariance of a group to place i."""
+    n = group.mean.shape[0]
+    for d in range(n):  # loops: numba takes seconds to compile an assignment of slices
+        means[i, d] = group.mean[d]
+        for e in range(n):
+            covariances[i, d, e] = group.covariance[d, e]
+
+
+@kernel
 def project(design, index, means, covariances, mean, variance):
     """Fill mean and variance of ``x^T beta`` for each row x of `design`, beta of group index[i]."""
     n_rows, n = design.shape

@@ -36,6 +36,7 @@ from dpsvi.expfam.population import (
     as_group,
     cholesky,
     invert,
+    keep_group,
     pack,
     read_population,
     rows_of,
@@ -149,7 +150,7 @@ def infer(items, natural, floor, means, covariances, bound):
     for i in range(bound.shape[0]):
         log_likelihood, log_det = infer_group(rows_of(items, i, n), group)
         if means.shape[0] > 0:
-            means[i], covariances[i] = group.mean, group.covariance
+            keep_group(group, means, covariances, i)
         bound[i] = constant + log_likelihood + 0.5 * (log_det - surprise(group))
 
 

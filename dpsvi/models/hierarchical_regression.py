@@ -31,6 +31,7 @@ from dpsvi.expfam.population import (
     as_group,
     cholesky,
     invert,
+    keep_group,
     pack,
     read_population,
     rows_of,
@@ -116,7 +117,7 @@ def infer(items, natural, floor, means, covariances, bound):
         rows = rows_of(items, i, n)
         square, _, log_det = infer_group(rows, noise, group)
         if means.shape[0] > 0:
-            means[i], covariances[i] = group.mean, group.covariance
+            keep_group(group, means, covariances, i)
         fit = rows.shape[0] * (log_noise - math.log(2.0 * math.pi)) - noise * square
         bound[i] = constant + 0.5 * (fit + log_det - surprise(group))
 

@@ -109,11 +109,11 @@ def _hpfrec(train, n_components, seed, **settings):
 
 
 def poismf(train, n_components, seed, quick):
-    """Each method of poismf with its own defaults, and with more iterations."""
+    """Two of its methods; "pg", the third, ended with all factors 0 on these data."""
     from poismf import PoisMF
 
     counts = scipy.sparse.csr_matrix(train).tocoo()
-    for method, iterations in (("tncg", (2, 5)), ("cg", (5, 30)), ("pg", (10, 100))):
+    for method, iterations in (("tncg", (2, 5)), ("cg", (5, 30))):
         for n in iterations[:1] if quick else iterations:
             model = PoisMF(
                 k=n_components, method=method, niter=n, nthreads=N_THREADS, random_state=seed + 1,

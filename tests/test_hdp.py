@@ -51,6 +51,7 @@ def planted(request):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_planted_topics_and_their_number_are_found(planted):
     """Mean field, from 30 topics; the best of two starts, by held-out score."""
     drawn, train, test = planted

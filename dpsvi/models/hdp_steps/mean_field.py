@@ -9,8 +9,8 @@ With L_iw = E ln beta_iw, for the T topics i, the K_d sticks t of a document and
 
 The truncations are of q alone, which gives nothing to later sticks: all T and K_d are Beta
 variables.  Where all phi are even, as Wang et al. begin, all zeta are alike and only the prior of
-the sticks tells them apart, so that documents end with few topics.  Here stick t begins at the t-th
-largest topic of the document as LDA would explain it.
+the sticks tells them apart.  Here stick t begins at the t-th largest topic of the document, as EM
+for the document's proportions finds them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dpsvi.models.hdp_steps.sticks import (
     expected_log_weights,
 )
 
-FIRST_SWEEPS = 5  # of the LDA that tells a document's largest topics
+FIRST_SWEEPS = 5  # of EM, which tells a document's largest topics
 
 
 @kernel

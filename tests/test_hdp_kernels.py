@@ -157,9 +157,7 @@ def test_local_step(corpus, lam, kind, n_sweeps, tol, scale):
     lam = lam.astype(np.float64)
     model = hdp(kind, corpus.n_features, n_sweeps=n_sweeps, tol=tol)
     found = Step(corpus, state_of(model, lam, TABLES, scale))(range(40))
-    stats, tables = slow(
-        kind, documents_of(corpus)[:40], lam, TABLES, n_sweeps=n_sweeps, tol=tol
-    )
+    stats, tables = slow(kind, documents_of(corpus)[:40], lam, TABLES, n_sweeps=n_sweeps, tol=tol)
     np.testing.assert_allclose(found[:-1, :T], stats, rtol=5e-3, atol=5e-3)
     np.testing.assert_allclose(found[-1, :T], tables, rtol=2e-3, atol=2e-3)
     assert np.all(found[:, T:] == 0), "padding"

@@ -140,9 +140,7 @@ def local(shared, scale, hyper, items, batch, work):
     for k in range(n_topics):
         topic[k] = real(1) / topic[k]
     tables = count_tables(rows[n_words], scale, n_topics)
-    own[:n_topics] *= hyper[n_columns + ALPHA] * expected_weights(
-        tables, hyper[n_columns + OMEGA]
-    )
+    own[:n_topics] *= hyper[n_columns + ALPHA] * expected_weights(tables, hyper[n_columns + OMEGA])
     before = work.tally[:n_topics].copy()
     explain_all(rows, real(scale), own, n_topics, items, batch, topic, work)
     for i in range(n):

@@ -18,19 +18,9 @@ FIRST_TABLES = 100.0  # of every topic: enough for sticks that are all of about 
 
 
 def make_model(
-    n_words,
-    n_topics,
-    alpha,
-    omega,
-    eta,
-    *,
-    local_step,
-    truncation,
-    n_sweeps,
-    tol,
-    learn_alpha=False,
-    learn_eta=False,
-) -> Model:
+    n_words, n_topics, alpha, omega, eta, *, local_step, truncation, n_sweeps, tol,
+    learn_alpha=False, learn_eta=False,
+) -> Model:  # fmt: skip
     """The model of a corpus of `n_words` words.
 
     Parameters

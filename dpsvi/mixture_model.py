@@ -36,9 +36,8 @@ _PARAMETERS = """\
         with a millionth of each variance added, that of constant features taken as 1.
     init_params : {"merge", "kmeans", "random"}, default="merge"
         First responsibilities, on at most 10,000 points (10 a component if that is more): twice as
-        many k-means clusters, of which pairs are merged until K are left (the
-        Dirichlet process goes on while the bound gains); k-means; or
-        random numbers.  The first is slower and finds better optima."""
+        many k-means clusters, of which pairs are merged until K are left (the Dirichlet process
+        goes on while the bound gains; slower, and finds better optima); k-means; or random."""
 
 _ATTRIBUTES = """\
     means_ : ndarray of shape (n_components, n_features_in_)
@@ -150,8 +149,7 @@ class MixtureEstimator(DensityMixin, FamilyEstimator):
 
     def _state_of(self, X, resp, prior, n_threads=1) -> State:
         """The best parameters for these responsibilities."""
-        diagonal = prior.covariance.ndim == 1
-        origins, stats = first_statistics(X, resp, prior.mean, diagonal)
+        origins, stats = first_statistics(X, resp, prior.mean, prior.covariance.ndim == 1)
         return State.resume(self._make_model(prior, origins), stats.reshape(1, -1), n_threads)
 
     def _merged(self, X, weight, prior, rng):
@@ -178,9 +176,9 @@ class MixtureEstimator(DensityMixin, FamilyEstimator):
             state, items, schedule=constant(1.0), batch_size=n, n_passes=_SWEEPS, seed=0,
             total_items=weight * n,
         )  # fmt: skip
-        resp = np.empty(resp.shape)
-        self._bounds(state, items, resp)
-        return weight * resp
+        better = np.empty(resp.shape)
+        self._bounds(state, items, better)
+        return weight * better
 
     # --- the fitted model ---------------------------------------------------------------------
 

@@ -353,6 +353,9 @@ class DPSVIPoissonFactorization(Recommender):
     A step costs by the entries of its batch and by the size of the matrix of item factors; with
     many items and short users take a larger `batch_size`.
 
+    Different seeds end in different optima: four of them on nyt, with K = 20 and 10 passes, scored
+    from -5.34 to -5.37, in the order of their bounds, by which `n_init` chooses.
+
     References
     ----------
     Mohamad, Alamri, Bouchachia (2022), Machine Learning, doi:10.1007/s10994-022-06243-3.

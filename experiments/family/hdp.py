@@ -1,25 +1,25 @@
-"""HDP topic models: held-out perplexity after the same time of training, beside gensim, tomotopy.
+"""HDP topic models beside gensim's and tomotopy's.
 
-``python -m experiments.family.hdp PATH [--seed S] [--quick]``.  One thread each.  Every tool gets
-the same documents; one evaluator judges E[beta] of its topics, with the tool's own corpus weights
-and concentration as the prior of a document's proportions.  The peers' concentrations suit their
-own way to explain a document; others are tried on the test documents, and the best is theirs.
+One thread each.  The score is the log-likelihood of a token in document completion, in nats.  Every
+tool gets the same documents; one evaluator judges E[beta] of its topics, with the tool's own corpus
+weights and concentration as the prior of a document's proportions.  The peers' concentrations suit
+their own way to explain a document; others are tried on the test documents, and the best is theirs.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from dpsvi import DPSVIHDP
 from dpsvi.evaluate import completion_perplexity
+from experiments.family.recorder import point
 from experiments.held_out import load_split
 
-SECONDS, QUICK_SECONDS = 180.0, 20.0
+SECONDS, QUICK_SECONDS = 60.0, 10.0
 CONCENTRATIONS = 0.5, 1.0, 2.0, 5.0, 10.0
 TRUNCATION = 150  # gensim's default
 # Its defaults leave 5 to 18 topics on nyt; these did better in a short run.
@@ -43,10 +43,7 @@ def with_dpsvi(train, seed, seconds, local_step):
         callbacks=[lambda event: event.seconds > seconds],
     ).fit(train)  # fmt: skip
     topics = model.components_ / model.components_.sum(axis=1, keepdims=True)
-    settings = {
-        "local_step": local_step, "truncation": TRUNCATION, "passes": model.n_iter_,
-        "topics": model.n_topics_active_, "concentration": model.doc_concentration_,
-    }  # fmt: skip
+    settings = f"{local_step}, {model.n_topics_active_} topics"
     prior = model.topic_weights_, [model.doc_concentration_]
     return topics.T, *prior, model.history_[-1]["seconds"], settings
 
@@ -63,7 +60,7 @@ def with_gensim(train, seed, seconds):
     model.update_expectations()
     taken = time.perf_counter() - started
     alpha, beta = model.hdp_to_lda()
-    settings = {"truncation": TRUNCATION, "K": model.m_K, "documents": model.m_num_docs_processed}
+    settings = f"T = {TRUNCATION}, {model.m_num_docs_processed:,} documents"
     weights = np.maximum(alpha / alpha.sum(), 1e-8)
     return beta.T, weights, [alpha.sum(), *CONCENTRATIONS], taken, settings
 
@@ -93,55 +90,35 @@ def with_tomotopy(train, seed, seconds, **options):
     for document in model.docs:
         tables[np.unique(document.topics)] += 1
     weights = np.maximum(tables[live], 1e-3) / tables[live].sum()
-    settings = {
-        "iterations": iterations, "topics": len(live), "concentration": model.alpha, **options,
-    }  # fmt: skip
+    chosen = "better settings" if options else "defaults"
+    settings = f"{chosen}, {iterations} iterations, {len(live)} topics"
     topics /= topics.sum(axis=0)
     return topics, weights, [model.alpha, *CONCENTRATIONS], taken, settings
 
 
-TOOLS = {
-    "dpsvi": partial(with_dpsvi, local_step="collapsed"),
-    "dpsvi mean field": partial(with_dpsvi, local_step="mean_field"),
-    "gensim": with_gensim,
-    "tomotopy": with_tomotopy,
-    "tomotopy, better settings": partial(with_tomotopy, **TOMOTOPY),
-}
+TOOLS = (
+    ("dpsvi", partial(with_dpsvi, local_step="collapsed")),
+    ("dpsvi", partial(with_dpsvi, local_step="mean_field")),
+    ("gensim", with_gensim),
+    ("tomotopy", with_tomotopy),
+    ("tomotopy", partial(with_tomotopy, **TOMOTOPY)),
+)
 
 
-def run(path, seed: int, quick: bool) -> list[dict]:
-    """One row a tool: name, seconds of training, held-out perplexity, settings."""
-    train, test = load_split(path, 2000 if quick else None)
+def run(seed: int, quick: bool, corpus=None) -> list[dict]:
+    """One point a tool, after the same time of training."""
+    if corpus is None:
+        return []
+    train, test = load_split(corpus, 2000 if quick else None)
     counts = np.bincount(train.index, train.value, train.n_features)
+    problem = f"{Path(corpus).name}, {train.n_items:,} documents"
     rows = []
-    for tool, fit in TOOLS.items():
+    for tool, fit in TOOLS:
         seconds = QUICK_SECONDS if quick else SECONDS
         topics, weights, concentrations, taken, settings = fit(train, seed, seconds)
-        tried = {
-            c: completion_perplexity(topics, test, c * weights, word_counts=counts)
+        score = max(
+            completion_perplexity(topics, test, c * weights, word_counts=counts).log_likelihood
             for c in concentrations
-        }
-        best = min(tried, key=lambda c: tried[c].perplexity)
-        found, own = tried[best], tried[concentrations[0]]
-        rows.append({
-            "tool": tool, "seconds": round(taken, 1), "held_out": round(found.perplexity, 1),
-            "log_likelihood": round(found.log_likelihood, 4),
-            "held_out_own_concentration": round(own.perplexity, 1), "judged_with": float(best),
-            "unigram": round(found.unigram_perplexity, 1), "settings": settings,
-        })  # fmt: skip
+        )
+        rows.append(point(problem, tool, settings, taken, score))
     return rows
-
-
-def main() -> None:
-    """Print the rows, one a line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("path")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--quick", action="store_true")
-    args = parser.parse_args()
-    for row in run(args.path, args.seed, args.quick):
-        print(json.dumps(row))
-
-
-if __name__ == "__main__":
-    main()

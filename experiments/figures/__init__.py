@@ -4,7 +4,8 @@
 
     runs      one run: what it is, how it is made; results kept as lines of JSON
     plan      which runs each figure needs
-    draw      figures and tables, from the kept results alone
+    outcome   speed-ups and tables, from the kept results alone
+    draw      the figures of them
     theory    the bounds of the paper against runs
     validate  simulated against measured time
 """

@@ -13,7 +13,7 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from experiments.figures import draw, report, theory, validate
+from experiments.figures import draw, outcome, report, theory, validate
 from experiments.figures.plan import make_plan
 from experiments.figures.runs import Store, split
 from experiments.provenance import provenance
@@ -75,29 +75,32 @@ def make_figures(args, only, out, source) -> dict[str, list[str]]:
             store.make(runs, args.corpus.parent, source, args.jobs)
 
     make(plan.grid())
-    rows = draw.grid(plan.grid(), store)
-    (out / "grid.md").write_text(draw.grid_table(rows), "utf-8")
-    best = rows[0]["run"]
+    best = outcome.best(plan.grid(), store)
     plan = replace(plan, base=replace(
         plan.base, kappa=best.kappa, tau0=best.tau0, batch_size=best.batch_size
     ))  # fmt: skip
+    make(plan.rates())
+    best = outcome.best(plan.rates(), store)
+    plan = replace(plan, workers={"rate": best.rate, "rule": best.rule})
+    (out / "grid.md").write_text(outcome.grid_tables(plan, store), "utf-8")
     make(plan.serial())
     texts = {}
     for figure in FIGURES:
         if figure in only:
-            make([run for runs in plan.points(figure, store).values() for run in runs])
-        rows = draw.speedups(plan, store, figure)
+            make([run for runs in plan.points(figure).values() for run in runs])
+        rows = outcome.speedups(plan, store, figure)
         if not rows:
             continue
         if figure == "fig4":
             draw.convergence_figure(plan, store, out / figure)
             continue
-        models = draw.model_curves(rows, timing, store, plan) if figure != "beyond" else {}
+        models = outcome.model_curves(rows, timing, store, plan) if figure != "beyond" else {}
         draw.speedup_figure(rows, figure, out / figure, models, measured(out, figure))
-        (out / f"{figure}.md").write_text(draw.table(rows), "utf-8")
         texts[figure] = report.findings(rows, figure)
         if figure == "fig3":
-            texts[figure].append(report.milder(rows))
+            texts[figure] += report.milder(rows)
+        text = "".join(f"{sentence}\n\n" for sentence in texts[figure])
+        (out / f"{figure}.md").write_text(text + outcome.table(rows), "utf-8")
     return texts
 
 
@@ -117,7 +120,7 @@ def calibrated(path: Path, args, base, source) -> dict:
     if not path.exists():
         from dpsvi import DPSVILDA, VirtualCluster
 
-        train, *_ = split(str(args.corpus), base.documents)
+        train, *_ = split(str(args.corpus), base.documents, base.words)
         lda = DPSVILDA(
             base.topics, engine="simulated", cluster=VirtualCluster(), local_step=base.local_step,
             batch_size=base.batch_size, max_iter=1, n_jobs=1, random_state=0,

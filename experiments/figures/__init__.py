@@ -5,7 +5,9 @@
     runs      one run: what it is, how it is made; results kept as lines of JSON
     plan      which runs each figure needs
     outcome   speed-ups and tables, from the kept results alone
-    draw      the figures of them
+    findings  sentences about them
+    draw      the figures
+    report    the page
     theory    the bounds of the paper against runs
     validate  simulated against measured time
 """

@@ -13,12 +13,12 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from experiments.figures import draw, outcome, report, theory, validate
+from experiments.figures import draw, findings, outcome, report, theory, validate
 from experiments.figures.plan import make_plan
 from experiments.figures.runs import Store, split
 from experiments.provenance import provenance
 
-FIGURES = ("fig1", "fig2", "fig3", "fig4", "beyond")
+FIGURES = ("fig1", "fig2", "fig3", "fig4", "beyond", "steered")
 PARTS = ("grid", *FIGURES, "theory", "validate")
 
 
@@ -94,11 +94,14 @@ def make_figures(args, only, out, source) -> dict[str, list[str]]:
         if figure == "fig4":
             draw.convergence_figure(plan, store, out / figure)
             continue
-        models = outcome.model_curves(rows, timing, store, plan) if figure != "beyond" else {}
-        draw.speedup_figure(rows, figure, out / figure, models, measured(out, figure))
-        texts[figure] = report.findings(rows, figure)
-        if figure == "fig3":
-            texts[figure] += report.milder(rows)
+        if figure == "beyond":
+            draw.beyond_figure(rows, out / figure)
+        elif figure == "steered":
+            draw.steered_figure(rows, out / figure)
+        else:
+            models = outcome.model_curves(rows, timing, store, plan)
+            draw.speedup_figure(rows, figure, out / figure, models, measured(out, figure))
+        texts[figure] = findings.sentences(rows, figure)
         text = "".join(f"{sentence}\n\n" for sentence in texts[figure])
         (out / f"{figure}.md").write_text(text + outcome.table(rows), "utf-8")
     return texts

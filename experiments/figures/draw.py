@@ -7,14 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from experiments.figures.outcome import MEASURES
-from experiments.figures.plan import Plan
+from experiments.figures.plan import TOLERANCE, Plan
 from experiments.figures.runs import Store
 
 TITLES = {
     "fig1": ("Figure 1: workers, one thread each", "workers n"),
     "fig2": ("Figure 2: threads of one worker", "threads p"),
     "fig3": ("Figure 3: n workers of n threads", "n = p"),
-    "beyond": ("Beyond the paper: up to 1,000 threads", "threads of all workers"),
 }
 
 
@@ -49,10 +48,7 @@ def speedup_figure(
             xs = sorted({row["x"] for row in mine})
             if figure != "fig3":
                 axis.plot(xs, xs, color="0.8", zorder=0, label="linear")
-            if figure == "beyond":
-                axis.set(xscale="log", yscale="log")
-            else:
-                axis.set_ylim(bottom=0)
+            axis.set_ylim(bottom=0)
             axis.set_xticks(xs, [str(x) for x in xs])
             axis.minorticks_off()
             axis.set(xlabel=label, ylabel=name)
@@ -89,6 +85,56 @@ def _panel(axis, rows, measure, models) -> None:
             first = number == 0
             axis.plot(x, serialised, ":", **faint, label="model: in turn" if first else None)
             axis.plot(x, overlapping, "--", **faint, label="model: at once" if first else None)
+
+
+def beyond_figure(rows: list[dict], path: Path) -> None:
+    """Documents per second and the perplexity at the end, both against serial SVI."""
+    plt = pyplot()
+    figure, axes = plt.subplots(1, 2, figsize=(11.2, 4.6))
+    xs = sorted({row["x"] for row in rows})
+    for name in dict.fromkeys(row["series"] for row in rows):
+        mine = [row for row in rows if row["series"] == name]
+        for axis, value in zip(axes, ("speed", "perplexity"), strict=True):
+            axis.plot([r["x"] for r in mine], [r[value] for r in mine], "-o", markersize=4,
+                      label=name)  # fmt: skip
+    axes[0].plot(xs, xs, color="0.8", zorder=0, label="linear")
+    axes[0].set(yscale="log", ylabel="documents per second / serial SVI's")
+    axes[1].axhline(TOLERANCE, color="0.6", linewidth=1, linestyle=":")
+    axes[1].set(ylabel="perplexity at the end / serial SVI's", ylim=(0.97, 1.25))
+    for axis in axes:
+        axis.set(xscale="log", xlabel="threads of all workers")
+        axis.set_xticks(xs, [str(x) for x in xs])
+        axis.minorticks_off()
+        axis.grid(alpha=0.3)
+    axes[0].legend(fontsize=8)
+    figure.suptitle(f"Beyond the paper: {rows[0]['panel']} (SIMULATED)", fontsize=10)
+    save(figure, path)
+
+
+def steered_figure(rows: list[dict], path: Path) -> None:
+    """Both measures over B: fixed, and as it was steered on average."""
+    plt = pyplot()
+    panels = list(dict.fromkeys(row["panel"] for row in rows))
+    figure, axes = plt.subplots(1, len(panels), figsize=(5.6 * len(panels), 4.4))
+    for axis, panel in zip(axes, panels, strict=True):
+        for measure, colour in zip(MEASURES, ("C0", "C1"), strict=True):
+            for kind, form in (("fixed B", "-o"), ("steered B", "*")):
+                mine = [
+                    row for row in rows
+                    if row["panel"] == panel and row["series"] == kind and row[measure] is not None
+                ]  # fmt: skip
+                axis.plot(
+                    [r["steps"] for r in mine], [r[measure] for r in mine], form, color=colour,
+                    markersize=5 if form == "-o" else 11, label=f"{kind}: {MEASURES[measure]}",
+                )  # fmt: skip
+        axis.set(xscale="log", xlabel="local steps between exchanges, mean", ylabel="TSP")
+        axis.set_ylim(bottom=0)
+        axis.set_title(panel, fontsize=9)
+        axis.grid(alpha=0.3)
+    axes[0].legend(fontsize=7)
+    n = rows[0]["run"].n
+    figure.suptitle(f"B steered by waiting against fixed B, {n} workers (SIMULATED)", fontsize=10)
+    save(figure, path)
 
 
 def convergence_figure(plan: Plan, store: Store, path: Path) -> None:

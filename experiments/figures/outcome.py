@@ -19,8 +19,8 @@ def speedups(plan: Plan, store: Store, figure: str) -> list[dict]:
     """TSP (12) of every point, at the end and to one perplexity: medians and ranges over seeds.
 
     ``tsp`` is the paper's "at end of run": all visit the same documents; None where the perplexity
-    is then too high.  ``sooner`` is the time to the highest perplexity that is not, and None where
-    half of the seeds or more do not get there.
+    is then too high (``speed`` is it all the same).  ``sooner`` is the time to the highest
+    perplexity that is not, and None where half of the seeds or more do not get there.
     """
     serial = [store.get(run) for run in plan.serial()]
     if None in serial:
@@ -46,7 +46,7 @@ def speedups(plan: Plan, store: Store, figure: str) -> list[dict]:
         rows.append(
             {
                 "panel": panel, "series": series, "x": x,
-                "tsp": statistics.median(tsp) if there else None,
+                "speed": statistics.median(tsp), "tsp": statistics.median(tsp) if there else None,
                 "tsp_range": [min(tsp), max(tsp)],
                 "sooner": statistics.median(sooner) or None,
                 "sooner_range": [min(sooner), max(sooner)],

@@ -45,6 +45,10 @@ class Plan:
         B in Figure 3; the largest in Figures 1 and 2.
     beyond : tuple of int
         Values of n beyond the paper's cluster.
+    fixed : tuple of int
+        Values of B that a steered one is compared with.
+    waiting : tuple of float
+        Shares of their time that workers are to wait, where B is steered.
     workers : dict
         What runs with workers have instead of the schedule of `base`.
     """
@@ -56,6 +60,8 @@ class Plan:
     both: tuple[int, ...]
     Bs: tuple[int, ...]
     beyond: tuple[int, ...]
+    fixed: tuple[int, ...] = (1, 4, 16, 64, 256)
+    waiting: tuple[float, ...] = (0.1, 0.2, 0.4)
     workers: dict = field(default_factory=dict)
 
     def serial(self) -> list[Run]:
@@ -89,16 +95,18 @@ class Plan:
         return TOLERANCE * statistics.median(finals)
 
     def points(self, figure: str) -> dict[tuple, list[Run]]:
-        """Runs of a figure by point, (panel, series, x): one for each seed, three at most beyond.
+        """Runs of a figure by point, (panel, series, x): one for each seed.
 
-        There time is what is asked for, which hardly differs from seed to seed.
+        At most three where time is what is asked for: it hardly differs from seed to seed.
         """
         make = {"fig1": self._nodes, "fig2": self._threads, "fig3": self._both,
-                "fig4": self._both, "beyond": self._beyond}[figure]  # fmt: skip
+                "fig4": self._both, "beyond": self._beyond,
+                "steered": self._steered}[figure]  # fmt: skip
+        n_seeds = min(self.seeds, 3) if figure in ("beyond", "steered") else self.seeds
         return {
             name: [
                 replace(self.base, **self.workers, **settings, seed=seed)
-                for seed in range(min(self.seeds, 3) if figure == "beyond" else self.seeds)
+                for seed in range(n_seeds)
             ]
             for name, settings in make().items()
         }
@@ -146,6 +154,18 @@ class Plan:
             }
             for name, knob in knobs.items() for n in self.beyond
         }  # fmt: skip
+
+
+    def _steered(self):
+        points = {}
+        for place in (SLOW, "10 GbE"):
+            common = {"n": self.nodes[-1], "p": 1, **PLACES[place]}
+            points |= {(place, "fixed B", B): {"B": B, **common} for B in self.fixed}
+            points |= {
+                (place, "steered B", share): {"B": None, "waiting": share, **common}
+                for share in self.waiting
+            }
+        return points
 
 
 def make_plan(corpus: str, quick: bool) -> Plan:

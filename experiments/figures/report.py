@@ -1,4 +1,4 @@
-"""The page: all figures as SVG with their tables, and what came true of the paper.
+"""The page: all figures as SVG with their tables, and what is said of them.
 
 One file without scripts, links or fonts from elsewhere.
 """
@@ -9,8 +9,6 @@ import html
 import json
 import re
 from pathlib import Path
-
-LINEAR = 0.8  # of n p: a speed-up above this share counts as linear
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem;
@@ -30,72 +28,12 @@ SECTIONS = (
     ("fig2", "Figure 2: do more threads of one node help?", "simulated"),
     ("fig3", "Figure 3: nodes and threads together", "simulated"),
     ("fig4", "Figure 4: perplexity against time", "simulated"),
-    ("beyond", "Beyond the paper: 10 to 1,000 nodes", "simulated"),
+    ("beyond", "Beyond the paper: 10 to 1,000 threads", "simulated"),
+    ("steered", "Beyond the paper: B steered by waiting", "simulated"),
     ("theory", "Theory on trial", "simulated"),
     ("validate", "Is the simulation right? This machine, predicted and measured", "measured"),
     ("grid", "The baseline's settings", "simulated"),
 )
-
-
-def findings(rows: list[dict], kind: str) -> list[str]:
-    """Sentences: how far each series of a figure is linear, where it is best, where it ends.
-
-    Parameters
-    ----------
-    rows : list of dict
-        From :func:`experiments.figures.outcome.speedups`.
-    kind : {"fig1", "fig2", "fig3", "beyond"}
-    """
-    found = []
-    for panel, name in dict.fromkeys((row["panel"], row["series"]) for row in rows):
-        mine = [r for r in rows if (r["panel"], r["series"]) == (panel, name)]
-        points = [row for row in mine if row["tsp"] is not None]
-        if not points:
-            found.append(f"{panel}; {name}: no point reached the perplexity of serial SVI.")
-            continue
-        full = {r["x"]: r["x"] ** 2 if kind == "fig3" else r["x"] for r in points}
-        linear = []
-        for point in points:
-            if point["tsp"] < LINEAR * full[point["x"]]:
-                break
-            linear.append(point["x"])
-        best, last = max(points, key=lambda r: r["tsp"]), points[-1]
-        missing = [str(r["x"]) for r in mine if r["tsp"] is None]
-        found.append(
-            f"{panel}; {name}: "
-            + (f"within {1 - LINEAR:.0%} of linear up to {max(linear)}" if linear
-               else f"never within {1 - LINEAR:.0%} of linear")
-            + f"; best {best['tsp']:.2g} at {best['x']}, {last['tsp']:.2g} at {last['x']}"
-            + (f"; missing at {', '.join(missing)}" if missing else "") + "."
-        )  # fmt: skip
-    return found
-
-
-def milder(rows: list[dict]) -> list[str]:
-    """Whether larger B slows down later (Figure 3's stated outcome), with the numbers.
-
-    The slowing is the share of n p that the speed-up is, at the largest n = p that every B reached.
-    """
-    lines = []
-    for panel in dict.fromkeys(row["panel"] for row in rows):
-        kept: dict[int, dict] = {}
-        for row in rows:
-            if row["panel"] == panel and row["tsp"] is not None:
-                kept.setdefault(row["run"].B, {})[row["x"]] = row["tsp"]
-        common = set.intersection(*map(set, kept.values())) if len(kept) > 1 else set()
-        if not common:
-            lines.append(f"{panel}: whether larger B slows down less cannot be said.")
-            continue
-        x = max(common)
-        shares = {B: kept[B][x] / x**2 for B in sorted(kept)}
-        holds = list(shares.values()) == sorted(shares.values()) and len(set(shares.values())) > 1
-        lines.append(
-            f"{panel}: at n = p = {x} the speed-up is "
-            + ", ".join(f"{share:.0%} of n p (B = {B})" for B, share in shares.items())
-            + ": the paper's milder slowing for larger B "
-            + ("holds." if holds else "does not hold.")
-        )
-    return lines
 
 
 def make(folder: Path, path: Path, texts: dict[str, list[str]]) -> None:

@@ -1,0 +1,114 @@
+"""Sentences about the figures: what came true of the paper, with the numbers."""
+
+from __future__ import annotations
+
+from experiments.figures.outcome import MEASURES
+
+LINEAR = 0.8  # of n p: a speed-up above this share counts as linear
+
+
+def sentences(rows: list[dict], kind: str) -> list[str]:
+    """What the numbers of a figure say, beside what the paper says."""
+    if kind == "beyond":
+        return walls(rows)
+    if kind == "steered":
+        return steered(rows)
+    return findings(rows, kind) + (milder(rows) if kind == "fig3" else [])
+
+
+def walls(rows: list[dict]) -> list[str]:
+    """Where each series stops to grow, and up to where its perplexity is that of serial SVI."""
+    found = []
+    for name in dict.fromkeys(row["series"] for row in rows):
+        mine = [row for row in rows if row["series"] == name]
+        best = max(mine, key=lambda row: row["speed"])
+        there = [row["x"] for row in mine if row["tsp"] is not None]
+        found.append(
+            f"{name}: most documents per second at {best['x']} threads, {best['speed']:.3g} times "
+            "serial SVI's; "
+            + (f"perplexity within 2 % up to {max(there)} threads." if there
+               else "perplexity never within 2 %.")
+        )  # fmt: skip
+    return found
+
+
+def steered(rows: list[dict]) -> list[str]:
+    """The best steered B against the best fixed one, in both measures."""
+    found = []
+    for panel in dict.fromkeys(row["panel"] for row in rows):
+        for measure, name in MEASURES.items():
+            best = {}
+            for kind in ("fixed B", "steered B"):
+                mine = [
+                    r for r in rows
+                    if (r["panel"], r["series"]) == (panel, kind) and r[measure] is not None
+                ]  # fmt: skip
+                if mine:
+                    row = max(mine, key=lambda r: r[measure])
+                    best[kind] = f"{row[measure]:.2f} ({row['x']:g})"
+            found.append(
+                f"{panel}; {name}: best fixed B {best.get('fixed B', 'missing')}, best steered B "
+                f"(share of waiting) {best.get('steered B', 'missing')}."
+            )
+    return found
+
+
+def findings(rows: list[dict], kind: str) -> list[str]:
+    """Sentences: how far each series of a figure is linear, where it is best, where it ends.
+
+    Parameters
+    ----------
+    rows : list of dict
+        From :func:`experiments.figures.outcome.speedups`.
+    kind : {"fig1", "fig2", "fig3"}
+    """
+    found = []
+    for panel, name in dict.fromkeys((row["panel"], row["series"]) for row in rows):
+        mine = [r for r in rows if (r["panel"], r["series"]) == (panel, name)]
+        points = [row for row in mine if row["tsp"] is not None]
+        if not points:
+            found.append(f"{panel}; {name}: no point reached the perplexity of serial SVI.")
+            continue
+        full = {r["x"]: r["x"] ** 2 if kind == "fig3" else r["x"] for r in points}
+        linear = []
+        for point in points:
+            if point["tsp"] < LINEAR * full[point["x"]]:
+                break
+            linear.append(point["x"])
+        best, last = max(points, key=lambda r: r["tsp"]), points[-1]
+        missing = [str(r["x"]) for r in mine if r["tsp"] is None]
+        found.append(
+            f"{panel}; {name}: "
+            + (f"within {1 - LINEAR:.0%} of linear up to {max(linear)}" if linear
+               else f"never within {1 - LINEAR:.0%} of linear")
+            + f"; best {best['tsp']:.2g} at {best['x']}, {last['tsp']:.2g} at {last['x']}"
+            + (f"; missing at {', '.join(missing)}" if missing else "") + "."
+        )  # fmt: skip
+    return found
+
+
+def milder(rows: list[dict]) -> list[str]:
+    """Whether larger B slows down later (Figure 3's stated outcome), with the numbers.
+
+    The slowing is the share of n p that the speed-up is, at the largest n = p that every B reached.
+    """
+    lines = []
+    for panel in dict.fromkeys(row["panel"] for row in rows):
+        kept: dict[int, dict] = {}
+        for row in rows:
+            if row["panel"] == panel and row["tsp"] is not None:
+                kept.setdefault(row["run"].B, {})[row["x"]] = row["tsp"]
+        common = set.intersection(*map(set, kept.values())) if len(kept) > 1 else set()
+        if not common:
+            lines.append(f"{panel}: whether larger B slows down less cannot be said.")
+            continue
+        x = max(common)
+        shares = {B: kept[B][x] / x**2 for B in sorted(kept)}
+        holds = list(shares.values()) == sorted(shares.values()) and len(set(shares.values())) > 1
+        lines.append(
+            f"{panel}: at n = p = {x} the speed-up is "
+            + ", ".join(f"{share:.0%} of n p (B = {B})" for B, share in shares.items())
+            + ": the paper's milder slowing for larger B "
+            + ("holds." if holds else "does not hold.")
+        )
+    return lines

@@ -140,7 +140,7 @@ def steered_figure(rows: list[dict], path: Path) -> None:
 def convergence_figure(plan: Plan, store: Store, path: Path) -> None:
     """Figure 4: held-out perplexity over time for n = p and one B."""
     plt = pyplot()
-    B = plan.Bs[len(plan.Bs) // 2]
+    B = plan.B_of_curves
     points = plan.points("fig4")
     panels = list(dict.fromkeys(panel for panel, _, _ in points))
     figure, axes = plt.subplots(1, len(panels), figsize=(5.6 * len(panels), 4.4), sharey=True)

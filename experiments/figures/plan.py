@@ -113,14 +113,10 @@ class Plan:
 
     def _nodes(self):
         B = self.Bs[-1]
-        points = {
+        return {
             (place, f"B = {B}", n): {"n": n, "B": B, **settings}
             for place, settings in PLACES.items() for n in self.nodes
         }  # fmt: skip
-        paper = {"B": B, "strategy": "displacement", **PLACES[SLOW]}
-        return points | {
-            (SLOW, f"B = {B}, displacement", n): {"n": n, **paper} for n in self.nodes
-        }
 
     def _threads(self):
         B = self.Bs[-1]
@@ -132,12 +128,21 @@ class Plan:
 
     def _both(self):
         return {
-            (place, f"B = {B}", n): {"n": n, "p": n, "B": B, **PLACES[place]}
+            (place, f"B = {B}", n): {
+                "n": n, "p": n, "B": B, **PLACES[place],
+                "every": 0.25 if B == self.B_of_curves else self.base.every,
+            }
             for place in (SLOW, "10 GbE") for B in self.Bs for n in self.both
         }  # fmt: skip
 
+    @property
+    def B_of_curves(self) -> int:
+        """B in Figure 4."""
+        return self.Bs[len(self.Bs) // 2]
+
     def _beyond(self):
-        place, B = f"10 GbE, local steps in Python ({PYTHON:g} times slower)", self.Bs[-2]
+        place = f"10 GbE, local steps in Python ({PYTHON:g} times slower)"
+        B = self.B_of_curves
         knobs = {
             f"B = {B}": {},
             f"B = {4 * B}": {"B": 4 * B},

@@ -46,7 +46,7 @@ class Run:
     rate: float = 0.0  # a constant one, instead of kappa and tau0
     rule: str = "constant"  # how it changes with M, p and B: (13)
     passes: int = 2
-    every: float = 0.25  # passes between two evaluations
+    every: float = 0.5  # passes between two evaluations
     seed: int = 0
     n: int = 0
     p: int = 1

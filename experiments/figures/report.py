@@ -30,6 +30,7 @@ SECTIONS = (
     ("fig4", "Figure 4: perplexity against time", "simulated"),
     ("beyond", "Beyond the paper: 10 to 1,000 threads", "simulated"),
     ("steered", "Beyond the paper: B steered by waiting", "simulated"),
+    ("averaging", "Beyond the paper: averaged parameters", "simulated"),
     ("theory", "Theory on trial", "simulated"),
     ("validate", "Is the simulation right? This machine, predicted and measured", "measured"),
     ("grid", "The baseline's settings", "simulated"),
@@ -98,8 +99,8 @@ def _sources(folder) -> str:
 
 
 def _inline(svg: str, name: str) -> str:
-    """The picture without its prologue; names inside made unique on the page."""
-    svg = svg[svg.index("<svg") :]
+    """The picture on one line, without its prologue; names inside made unique on the page."""
+    svg = " ".join(svg[svg.index("<svg") :].split("\n"))
     for kind in ('id="', "url(#", 'href="#'):
         svg = svg.replace(kind, f"{kind}{name}-")
     return svg

@@ -150,24 +150,17 @@ def split(path: str, documents: int, words: int | None = None):
     return tuple(Corpus.from_csr(matrix[np.diff(matrix.indptr) > 0]) for matrix in matrices)
 
 
-def perplexity(state, topics: int, test) -> float:
-    """Held-out perplexity of the current parameters, by document completion."""
+def perplexity(natural: np.ndarray, topics: int, test) -> float:
+    """Held-out perplexity of natural parameters, by document completion."""
     from dpsvi.evaluate import completion_perplexity
 
-    lam = state.natural()[:, :topics].astype(np.float64)
+    lam = natural[:, :topics].astype(np.float64)
     return float(completion_perplexity(lam / lam.sum(axis=0), test, ALPHA, n_jobs=1).perplexity)
 
 
-def simulate(run: Run, folder: str, timing: dict) -> dict:
-    """Carry out `run` on the virtual cluster; times in the result are the cluster's."""
+def estimator(run: Run, timing: dict, callbacks: list):
+    """The estimator of `run`, with its virtual cluster."""
     from dpsvi import DPSVILDA, VirtualCluster
-
-    train, test, tuning = split(str(Path(folder) / run.corpus), run.documents, run.words)
-    held_out, history = tuning if run.tuning else test, []
-
-    def observe(event) -> None:
-        found = perplexity(event.state, run.topics, held_out)
-        history.append([event.seconds, event.items, found])
 
     costs = Timing(**timing)
     costs = dataclasses.replace(
@@ -182,13 +175,25 @@ def simulate(run: Run, folder: str, timing: dict) -> dict:
     if run.n == 0:
         alone = dataclasses.replace(costs, touch=0.0, message=0.0, read=0.0, merge=0.0)
         cluster = dataclasses.replace(cluster, timing=alone, network=Network(0.0, np.inf))
-    lda = DPSVILDA(
+    return DPSVILDA(
         run.topics, engine="simulated", cluster=cluster, local_step=run.local_step, n_jobs=run.p,
         local_steps=run.B, lr_rule=run.rule, learning_rate=run.rate or None,
         learning_decay=run.kappa, learning_offset=run.tau0, batch_size=run.batch_size,
-        max_iter=run.passes, evaluate_every=run.every,
-        doc_topic_prior=ALPHA, topic_word_prior=None, random_state=run.seed, callbacks=[observe],
-    ).fit(train)  # fmt: skip
+        max_iter=run.passes, evaluate_every=run.every, doc_topic_prior=ALPHA,
+        topic_word_prior=None, random_state=run.seed, callbacks=callbacks,
+    )  # fmt: skip
+
+
+def simulate(run: Run, folder: str, timing: dict) -> dict:
+    """Carry out `run` on the virtual cluster; times in the result are the cluster's."""
+    train, test, tuning = split(str(Path(folder) / run.corpus), run.documents, run.words)
+    held_out, history = tuning if run.tuning else test, []
+
+    def observe(event) -> None:
+        found = perplexity(event.state.natural(), run.topics, held_out)
+        history.append([event.seconds, event.items, found])
+
+    lda = estimator(run, timing, [observe]).fit(train)
     found = lda.exchanges_
     waited, computed = (
         sum(getattr(e, name) for e in found["exchanges"]) for name in ("waited", "seconds")

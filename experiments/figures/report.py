@@ -37,34 +37,28 @@ SECTIONS = (
 )
 
 
-def make(folder: Path, path: Path, texts: dict[str, list[str]]) -> None:
-    """Write the page from the results in `folder`.
-
-    Parameters
-    ----------
-    folder, path : Path
-    texts : dict
-        Sentences for each section.
-    """
+def make(folder: Path, path: Path) -> None:
+    """Write the page to `path` from the pictures and tables in `folder`."""
     parts = []
     for name, title, kind in SECTIONS:
         figure, table = folder / f"{name}.svg", folder / f"{name}.md"
         if not figure.exists() and not table.exists():
             continue
         parts.append(f'<h2>{title} <span class="kind {kind}">{kind}</span></h2>')
-        parts += [f"<p>{html.escape(text)}</p>" for text in texts.get(name, ())]
+        said, bar, rest = (table.read_text("utf-8") if table.exists() else "").partition("|")
+        parts.append(_html(said))
         if figure.exists():
             parts.append(_inline(figure.read_text("utf-8"), name))
-        if table.exists():
-            parts.append("<details><summary>Table</summary>")
-            parts.append(_html(table.read_text("utf-8")) + "</details>")
+        if rest:
+            parts.append(f"<details><summary>Table</summary>{_html(bar + rest)}</details>")
     parts.append("<h2>Where the numbers come from</h2>" + _sources(folder))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>dpsvi: the paper\'s figures'
         f"</title><style>{_STYLE}</style><h1>Scaling up SVI: the paper's figures</h1>"
         "<p>Simulated: every local step, stale reading and merge is executed on real documents; "
-        "only time is computed, from costs measured on the machine named below.  Measured: wall "
+        "only time is computed, from costs measured on the machine named below (timing.json; a "
+        "local step with the whole dictionary of 100,000 words).  Measured: wall "
         "time of real processes.  TSP is the time of serial SVI over the time of DPSVI: when both "
         "have visited the same documents (the paper's, at the end of the run), and to the held-out "
         "perplexity that serial SVI ends at + 2 %.  Medians over seeds, bars are ranges, a cross "
@@ -85,7 +79,8 @@ def _sources(folder) -> str:
             entry = json.loads(line)
             source = entry.get("from", entry)
             if "command" in source:
-                facts = source["hardware"], source["versions"], source["date"][:10]
+                hardware = {k: v for k, v in source["hardware"].items() if k != "load_average"}
+                facts = hardware, source["versions"], source["date"][:10]
                 found.setdefault((path.name, source["command"], *map(json.dumps, facts)), None)
     rows = [
         f"<tr><td>{name}</td><td><code>{html.escape(command)}</code></td>"
@@ -111,7 +106,7 @@ def _html(markdown: str) -> str:
     parts, rows = [], []
     for line in [*markdown.splitlines(), ""]:
         if line.startswith("|"):
-            if not re.fullmatch(r"[|\s:-]+", line):
+            if not re.fullmatch(r"[|\s:-]+", line):  # below the head
                 rows.append([html.escape(cell.strip()) for cell in line.strip("|").split("|")])
             continue
         if rows:

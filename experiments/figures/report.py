@@ -49,8 +49,10 @@ def make(folder: Path, path: Path) -> None:
         parts.append(_html(said))
         if figure.exists():
             parts.append(_inline(figure.read_text("utf-8"), name))
-        if rest:
-            parts.append(f"<details><summary>Table</summary>{_html(bar + rest)}</details>")
+        rest = _html(bar + rest)
+        if figure.exists() and rest:
+            rest = f"<details><summary>Table</summary>{rest}</details>"
+        parts.append(rest)
     parts.append("<h2>Where the numbers come from</h2>" + _sources(folder))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
@@ -79,15 +81,16 @@ def _sources(folder) -> str:
             entry = json.loads(line)
             source = entry.get("from", entry)
             if "command" in source:
-                hardware = {k: v for k, v in source["hardware"].items() if k != "load_average"}
-                facts = hardware, source["versions"], source["date"][:10]
-                found.setdefault((path.name, source["command"], *map(json.dumps, facts)), None)
+                machine = source["hardware"]
+                machine = f"{machine['processor']}, {machine['cores']} cores, {machine['system']}"
+                versions = ", ".join(f"{k} {v}" for k, v in source["versions"].items() if v)
+                row = path.name, source["command"], machine, versions, source["date"][:10]
+                found.setdefault(row, None)
     rows = [
-        f"<tr><td>{name}</td><td><code>{html.escape(command)}</code></td>"
-        f"<td>{html.escape(hardware)}</td><td>{html.escape(versions)}</td>"
-        f"<td>{json.loads(date)}</td></tr>"
-        for name, command, hardware, versions, date in found
-    ]
+        f"<tr><td>{html.escape(name)}</td><td><code>{html.escape(command)}</code></td>"
+        + "".join(f"<td>{html.escape(fact)}</td>" for fact in facts) + "</tr>"
+        for name, command, *facts in found
+    ]  # fmt: skip
     return "<table><tr><th>file<th>command<th>machine<th>versions<th>date</tr>" + "".join(
         rows
     ) + "</table>"

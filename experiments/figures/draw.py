@@ -179,6 +179,7 @@ def pyplot():
     import matplotlib
 
     matplotlib.use("agg")
+    matplotlib.rcParams["svg.hashsalt"] = "dpsvi"  # the same figure, the same file
     from matplotlib import pyplot as plt
 
     return plt
@@ -188,7 +189,7 @@ def save(figure, path: Path) -> None:
     """Write PNG and SVG."""
     figure.tight_layout()
     for end in (".png", ".svg"):
-        # The same figure, the same file: no date.
+        # No date, for the same reason as the salt.
         plain = dict.fromkeys(("Creator", "Date", "Format", "Type")) if end == ".svg" else None
         figure.savefig(path.with_suffix(end), dpi=120, metadata=plain)
     pyplot().close(figure)

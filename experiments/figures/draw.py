@@ -56,12 +56,17 @@ def speedup_figure(
             axis.grid(alpha=0.3)
     for axis in axes[0]:
         axis.legend(fontsize=7)
-    figure_.suptitle(f"{title} (SIMULATED where not said otherwise)", fontsize=10)
+    figure_.suptitle(
+        f"{title} (SIMULATED where not said otherwise; x: perplexity not within 2 %)", fontsize=10
+    )
     save(figure_, path)
 
 
 def _panel(axis, rows, measure, models) -> None:
-    """The series of one panel: medians, ranges, models; crosses where a point is missing."""
+    """The series of one panel: medians, ranges, models; crosses where a point is missing.
+
+    A cross is as high as the point would be if perplexity did not matter.
+    """
     for number, name in enumerate(dict.fromkeys(row["series"] for row in rows)):
         colour = f"C{number}"
         mine = [row for row in rows if row["series"] == name]
@@ -75,10 +80,9 @@ def _panel(axis, rows, measure, models) -> None:
             xs, ys, np.array(bars).T if points else None, fmt="-o", color=colour, capsize=2,
             markersize=4, label=name,
         )  # fmt: skip
-        gone = [r["x"] for r in mine if r[measure] is None]
-        axis.plot(
-            gone, [0.03] * len(gone), "x", color=colour, transform=axis.get_xaxis_transform()
-        )
+        gone = [r for r in mine if r[measure] is None]
+        heights = [r["speed"] if measure == "tsp" else 0.0 for r in gone]
+        axis.plot([r["x"] for r in gone], heights, "x", color=colour)
         if (mine[0]["panel"], name) in models:
             x, serialised, overlapping = models[mine[0]["panel"], name]
             faint = {"color": colour, "alpha": 0.6, "linewidth": 1}

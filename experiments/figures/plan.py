@@ -129,11 +129,11 @@ class Plan:
 
     def _both(self):
         return {
-            (place, f"B = {B}", n): {
-                "n": n, "p": n, "B": B, **PLACES[place],
+            (SLOW, f"B = {B}", n): {
+                "n": n, "p": n, "B": B, **PLACES[SLOW],
                 "every": 0.25 if B == self.B_of_curves else self.base.every,
             }
-            for place in (SLOW, "10 GbE") for B in self.Bs for n in self.both
+            for B in self.Bs for n in self.both
         }  # fmt: skip
 
     @property

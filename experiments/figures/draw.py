@@ -33,29 +33,31 @@ def speedup_figure(
     """
     plt = pyplot()
     panels = list(dict.fromkeys(row["panel"] for row in rows))
-    size = 4.9 * len(panels) + (0.8 if len(panels) == 1 else 0), 7.2
-    figure_, axes = plt.subplots(len(MEASURES), len(panels), figsize=size, squeeze=False)
+    n_rows = 1 if len(panels) == 1 else len(MEASURES)
+    n_columns = max(len(panels), len(MEASURES))
+    figure_, axes = plt.subplots(n_rows, n_columns, figsize=(4.9 * n_columns, 3.9 * n_rows))
     title, label = TITLES[figure]
-    for i, (measure, name) in enumerate(MEASURES.items()):
-        for axis, panel in zip(axes[i], panels, strict=True):
-            mine = [row for row in rows if row["panel"] == panel]
-            _panel(axis, mine, measure, models if i == 0 else {})
-            if measured and i == 0:
-                axis.plot(
-                    [m["x"] for m in measured], [m["tsp"] for m in measured], "k*", markersize=10,
-                    label="MEASURED here, no network",
-                )  # fmt: skip
-            xs = sorted({row["x"] for row in mine})
-            if figure != "fig3":
-                axis.plot(xs, xs, color="0.8", zorder=0, label="linear")
-            axis.set_ylim(bottom=0)
-            axis.set_xticks(xs, [str(x) for x in xs])
-            axis.minorticks_off()
-            axis.set(xlabel=label, ylabel=name)
-            axis.set_title(panel if i == 0 else None, fontsize=9)
-            axis.grid(alpha=0.3)
-    for axis in axes[0]:
-        axis.legend(fontsize=7)
+    places = [(measure, panel) for measure in MEASURES for panel in panels]
+    for axis, (measure, panel) in zip(axes.flat, places, strict=True):
+        mine, ended = [row for row in rows if row["panel"] == panel], measure == "tsp"
+        _panel(axis, mine, measure, models if ended else {})
+        highest = [row[f"{measure}_range"][1] for row in mine]
+        if measured and ended:
+            axis.plot(
+                [m["x"] for m in measured], [m["tsp"] for m in measured], "k*", markersize=10,
+                label="MEASURED here, no network",
+            )  # fmt: skip
+            highest += [m["tsp"] for m in measured]
+        xs = sorted({row["x"] for row in mine})
+        if figure != "fig3":
+            axis.plot(xs, xs, color="0.8", zorder=0, label="linear")
+        axis.set_ylim(0, 1.2 * max(highest) or 1)
+        axis.set_xticks(xs, [str(x) for x in xs])
+        axis.set(xlabel=label, ylabel=MEASURES[measure])
+        axis.set_title(panel, fontsize=9)
+        axis.grid(alpha=0.3)
+        if ended:
+            axis.legend(fontsize=7)
     figure_.suptitle(
         f"{title} (SIMULATED where not said otherwise; x: perplexity not within 2 %)", fontsize=10
     )

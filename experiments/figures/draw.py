@@ -51,13 +51,13 @@ def speedup_figure(
         xs = sorted({row["x"] for row in mine})
         if figure != "fig3":
             axis.plot(xs, xs, color="0.8", zorder=0, label="linear")
-        axis.set_ylim(0, 1.2 * max(highest) or 1)
+        axis.set_ylim(0, 1.35 * max(highest) or 1)
         axis.set_xticks(xs, [str(x) for x in xs])
         axis.set(xlabel=label, ylabel=MEASURES[measure])
         axis.set_title(panel, fontsize=9)
         axis.grid(alpha=0.3)
         if ended:
-            axis.legend(fontsize=7)
+            axis.legend(fontsize=7, loc="upper left", framealpha=0.7)
     figure_.suptitle(
         f"{title} (SIMULATED where not said otherwise; x: perplexity not within 2 %)", fontsize=10
     )

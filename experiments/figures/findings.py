@@ -21,11 +21,12 @@ def walls(rows: list[dict]) -> list[str]:
     found = []
     for name in dict.fromkeys(row["series"] for row in rows):
         mine = [row for row in rows if row["series"] == name]
-        best = max(mine, key=lambda row: row["speed"])
+        most = max(row["speed"] for row in mine)
+        wall = min(row["x"] for row in mine if row["speed"] >= 0.95 * most)
         there = [row["x"] for row in mine if row["tsp"] is not None]
         found.append(
-            f"{name}: most documents per second at {best['x']} threads, {best['speed']:.3g} times "
-            "serial SVI's; "
+            f"{name}: {most:.3g} times serial SVI's documents per second at most, from {wall} "
+            "threads on; "
             + (f"perplexity within 2 % up to {max(there)} threads." if there
                else "perplexity never within 2 %.")
         )  # fmt: skip

@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from experiments.figures import draw, findings, outcome, report, theory, validate
-from experiments.figures.plan import make_plan
+from experiments.figures.plan import PYTHON, make_plan
 from experiments.figures.runs import Store, split
 from experiments.provenance import provenance
 
@@ -88,6 +88,7 @@ def make_figures(args, only, out, source) -> None:
             continue
         if figure == "fig4":
             draw.convergence_figure(plan, store, out / figure)
+            (out / "fig4.md").write_text(outcome.curve_table(plan, store, PYTHON), "utf-8")
             continue
         if figure == "beyond":
             draw.beyond_figure(rows, out / figure)

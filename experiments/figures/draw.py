@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.figures.outcome import MEASURES
-from experiments.figures.plan import TOLERANCE, Plan
+from experiments.figures.outcome import MEASURES, curve, curves
+from experiments.figures.plan import PYTHON, SLOW, TOLERANCE, Plan
 from experiments.figures.runs import Store
 
 TITLES = {
@@ -56,8 +56,7 @@ def speedup_figure(
         axis.set(xlabel=label, ylabel=MEASURES[measure])
         axis.set_title(panel, fontsize=9)
         axis.grid(alpha=0.3)
-        if ended:
-            axis.legend(fontsize=7, loc="upper left", framealpha=0.7)
+    axes.flat[0].legend(fontsize=7, loc="upper left", framealpha=0.7)
     figure_.suptitle(
         f"{title} (SIMULATED where not said otherwise; x: perplexity not within 2 %)", fontsize=10
     )
@@ -147,23 +146,11 @@ def convergence_figure(plan: Plan, store: Store, path: Path) -> None:
     """Figure 4: held-out perplexity over time for n = p and one B."""
     plt = pyplot()
     figure, axis = plt.subplots(figsize=(6.6, 4.8))
-    curves, slower = {"serial SVI": plan.serial()}, 1.0
-    for (panel, _, n), runs in plan.points("fig4").items():
-        if runs[0].B == plan.B_of_curves:
-            curves[f"DPSVI-{n}"], slower = runs, runs[0].slower
-            axis.set_title(panel, fontsize=9)
-    for name, runs in curves.items():
-        results = [store.get(run) for run in runs]
-        if any(result is None or "failed" in result for result in results):
-            continue
-        length = min(len(result["history"]) for result in results)
-        seconds, found = (
-            np.median([[h[i] for h in r["history"][:length]] for r in results], axis=0)
-            for i in (0, 2)
+    for name, runs in curves(plan, store).items():
+        axis.plot(
+            *curve(runs, store, PYTHON), "-o" if runs[0].n else "-k", markersize=3, label=name
         )
-        if not runs[0].n:  # all of serial SVI is local steps
-            seconds = seconds * slower
-        axis.plot(seconds, found, "-o" if runs[0].n else "-k", markersize=3, label=name)
+    axis.set_title(SLOW, fontsize=9)
     axis.axhline(plan.target(store), color="0.6", linewidth=1, linestyle=":")
     axis.set(xscale="log", xlabel="virtual seconds", ylabel="held-out perplexity")
     axis.grid(alpha=0.3)

@@ -145,3 +145,41 @@ def table(rows: list[dict]) -> str:
             f"| {row['bytes_a_document']:,.0f} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def curves(plan: Plan, store: Store) -> dict[str, list[Run]]:
+    """What Figure 4 shows, by name: serial SVI and n = p with one B; those that were run."""
+    found = {"serial SVI": plan.serial()}
+    for (_, _, n), runs in plan.points("fig4").items():
+        if runs[0].B == plan.B_of_curves:
+            found[f"DPSVI-{n}"] = runs
+    return {
+        name: runs for name, runs in found.items()
+        if all("history" in (store.get(run) or {}) for run in runs)
+    }  # fmt: skip
+
+
+def curve(runs: list[Run], store: Store, slower: float) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds and perplexity, medians over seeds; serial SVI's steps are `slower`, too."""
+    histories = [store.get(run)["history"] for run in runs]
+    length = min(map(len, histories))
+    seconds, perplexity = (
+        np.median([[entry[i] for entry in history[:length]] for history in histories], axis=0)
+        for i in (0, 2)
+    )
+    return seconds * (1.0 if runs[0].n else slower), perplexity
+
+
+def curve_table(plan: Plan, store: Store, slower: float) -> str:
+    """Markdown."""
+    target = plan.target(store)
+    lines = [
+        "| curve | virtual seconds | perplexity then | seconds to serial SVI's + 2 % |",
+        "|---|---|---|---|",
+    ]  # fmt: skip
+    for name, runs in curves(plan, store).items():
+        seconds, perplexity = curve(runs, store, slower)
+        there = time_to([[s, 0, p] for s, p in zip(seconds, perplexity, strict=True)], target)
+        there = "missing" if there is None else f"{there:.1f}"
+        lines.append(f"| {name} | {seconds[-1]:.1f} | {perplexity[-1]:.0f} | {there} |")
+    return "\n".join(lines) + "\n"

@@ -28,7 +28,7 @@ GRID = {"kappa": (0.5, 0.7, 0.9), "tau0": (1.0, 24.0, 256.0, 1024.0), "batch_siz
 # The paper's workers have constant rates (Corollary 1), carried over by (13) or kept.
 RATES = {"constant": (0.05, 0.02, 0.01, 0.005), "per_T": (0.2, 0.1, 0.05)}
 TUNED_FOR = {"n": 10, "p": 1, "B": 16}
-SEEDS = {"beyond": 1, "steered": 1}
+SEEDS = {"beyond": 1}
 
 
 @dataclass(frozen=True)

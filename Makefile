@@ -1,5 +1,6 @@
 # make demo   fit topics to an embedded news corpus, or to CORPUS=path/docword.x.txt.gz
 # make test   lint and all tests
+# Tests of one process run side by side, those that start and kill several one after the other.
 # Both set up everything they need in .venv first; the tests also use a second MPI, in .venv-mpich.
 
 PYTHON ?= python3
@@ -22,7 +23,8 @@ else
 endif
 
 test: lint $(MPICH)/ready
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not mpi and not fault"
+	$(BIN)/python -m pytest -m "mpi or fault"
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

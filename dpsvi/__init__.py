@@ -12,13 +12,21 @@ __version__ = "0.1.0"
 
 # Name -> module.  Loaded on first use: scikit-learn and numba take seconds, `--help` must not.
 _LAZY = {
-    "DPSVILDA": "dpsvi.models.lda",
+    "DPSVIDPMixture": "dpsvi.models.dp_mixture",
     "DPSVIGaussianMixture": "dpsvi.models.gaussian_mixture",
+    "DPSVIHDP": "dpsvi.models.hdp",
+    "DPSVIHMM": "dpsvi.models.hmm",
+    "DPSVIHierarchicalProbit": "dpsvi.models.hierarchical_probit",
+    "DPSVIHierarchicalRegressor": "dpsvi.models.hierarchical_regression",
+    "DPSVILDA": "dpsvi.models.lda",
+    "DPSVIMatrixFactorization": "dpsvi.models.matrix_factorization",
+    "DPSVIPoissonFactorization": "dpsvi.models.poisson_factorization",
     "Cluster": "dpsvi.cluster.options",
     "VirtualCluster": "dpsvi.cluster.virtual",
     "Corpus": "dpsvi.corpus",
     "as_corpus": "dpsvi.corpus",
     "load_corpus": "dpsvi.corpus",
+    "load": "dpsvi.models",
 }
 __all__ = ["__version__", *sorted(_LAZY)]
 

@@ -13,7 +13,7 @@ import traceback
 from dpsvi import __version__
 from dpsvi.cluster.world import launched_rank, launched_size
 from dpsvi.errors import (
-    CorpusFormatError,
+    DataFormatError,
     DivergedError,
     DpsviError,
     DroppedError,
@@ -23,7 +23,7 @@ from dpsvi.errors import (
 )
 
 COMMANDS = {
-    "fit": "fit a model to a corpus and write a run folder",
+    "fit": "fit a model and write a run folder",
     "resume": "go on with an interrupted fit from its newest checkpoint",
     "transform": "write the topic proportions of documents",
     "evaluate": "held-out perplexity of a fitted model",
@@ -51,6 +51,8 @@ def _handle_signals() -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Build the parser; the commands' modules load no heavy package for it."""
+    from dpsvi.commands.common import add_output_arguments
+
     parser = argparse.ArgumentParser(
         prog="dpsvi",
         description="Stochastic variational inference: topic models at scale.",
@@ -63,8 +65,7 @@ def make_parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(
             name, help=summary, description=summary.capitalize() + ".", allow_abbrev=False
         )
-        sub.add_argument("--json", action="store_true", help="results on stdout as JSON")
-        sub.add_argument("--debug", action="store_true", help="show tracebacks")
+        add_output_arguments(sub, default=False)
         module = importlib.import_module(f"dpsvi.commands.{name}")
         module.add_arguments(sub)
         sub.set_defaults(run=module.run)
@@ -117,7 +118,7 @@ def _explain(args, error: BaseException) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone, there is nobody to tell
         return FAILURE
-    except (CorpusFormatError, ModelFormatError) as error:
+    except (DataFormatError, ModelFormatError) as error:
         return _fail(args, str(error), BAD_DATA)
     except DivergedError as error:
         return _fail(args, str(error), DIVERGED)

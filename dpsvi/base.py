@@ -70,18 +70,20 @@ class Model(NamedTuple):
         Natural parameter of the prior, zeta in (52).
     hyper : float64 array
         Everything `local` needs to know besides the parameters.
-    init : callable(rng) -> real array of `shape`
-        First value of ``lam - prior``.
     local : callable(shared, scale, hyper, items, batch, work) -> int
         The local step (44), a plain function that numba can compile in ``nopython`` mode.  For
         the items listed in `batch` it fills ``work.touched[:n]`` and ``work.stats[:n]`` with the
         rows that have statistics and returns n.  It leaves ``work.slot`` all -1.
     scratch : callable(longest_item) -> int
         Length of ``work.scratch``.
+    init : callable(rng) -> real array of `shape`, or None
+        First value of ``lam - prior``, where that does not depend on the data.
     item_memory, value_memory : int
         Columns of the memories in :class:`Shared`; 0 for none.
     refine : callable(hyper, state, tally) -> None, or None
         Rare update of hyper-parameters from the tallies since the last call; in place.
+    common_rows : int
+        Rows, the last ones, that every step reads and changes whatever its items are.
     additive : bool
         True when statistics are *changes* to be summed as they are, instead of a fresh estimate
         to be mixed in at the schedule's rate (incremental inference with kept local parameters).
@@ -91,12 +93,13 @@ class Model(NamedTuple):
     shape: tuple[int, int]
     prior: np.ndarray
     hyper: np.ndarray
-    init: Callable[[np.random.Generator], np.ndarray]
     local: Callable[..., int]
     scratch: Callable[[int], int]
+    init: Callable[[np.random.Generator], np.ndarray] | None = None
     item_memory: int = 0
     value_memory: int = 0
     refine: Callable[..., None] | None = None
+    common_rows: int = 0
     additive: bool = False
 
     @property

@@ -7,7 +7,11 @@ class DpsviError(Exception):
     """Base of every error that dpsvi raises on purpose."""
 
 
-class CorpusFormatError(DpsviError, ValueError):
+class DataFormatError(DpsviError, ValueError):
+    """A file that cannot be read as data; the message names the place and what is allowed."""
+
+
+class CorpusFormatError(DataFormatError):
     """Data that cannot be a corpus; the message names the place, the value and what is allowed."""
 
     @classmethod

@@ -122,6 +122,10 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         self._seed = int(seed)
         return np.random.default_rng(self._seed)
 
+    def _agree(self, answer: bool) -> bool:
+        """The answer of the first rank, on all ranks."""
+        return bool(agree(answer)) if self.engine == "mpi" else answer
+
     def _hold_out(self, n_items: int, rng):
         """Item numbers for training and for validation."""
         size = self.validation_size
@@ -141,14 +145,14 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
 
     _checkpoint: Checkpoint | None = None  # where `resume` starts from
 
-    def resume(self, X, y=None):
+    def resume(self, X, y=None, **more):
         """Go on with a fit that was interrupted, from the newest checkpoint in `checkpoint_dir`.
 
         Parameters
         ----------
         X : as in `fit`
             The same data.
-        y : ignored
+        y, **more : as in `fit`
 
         Returns
         -------
@@ -170,7 +174,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
                     raise ModelFormatError(
                         f"{checkpoint.path}: {name} was {then.get(name)!r}, now {now[name]!r}"
                     )
-            return self.fit(X, y)
+            return self.fit(X, y, **more)
         finally:
             del self._checkpoint
 
@@ -263,15 +267,19 @@ class Monitor:
     def __init__(self, estimator, held_out=None, X=None, y=None):
         self.estimator, self.held_out, self.data = estimator, held_out, {"X": X, "y": y}
         self.every = max(1, round(estimator.evaluate_every))
-        self.looks, self.idle, self.best = 0, 0, -np.inf
-        self.seconds, self.epoch = 0.0, 0.0
-        self.before = 0.0, 0.0
-        self.stopped = False
-        estimator.history_, estimator.interrupted_ = [], 0
+        self.restart()
         self.context = None
         if hasattr(estimator, "_init_callback_context"):
             self.context = estimator._init_callback_context(max_subtasks=None)
             self.context.call_on_fit_task_begin(estimator=estimator, **self.data)
+
+    def restart(self) -> None:
+        """Begin again, with another first value of the parameters."""
+        self.looks, self.idle, self.best = 0, 0, -np.inf
+        self.seconds, self.epoch = 0.0, 0.0
+        self.before = 0.0, 0.0
+        self.stopped, self.cancelled = False, False
+        self.estimator.history_, self.estimator.interrupted_ = [], 0
 
     def start_phase(self) -> None:
         """Let the clock go on where the phase before ended."""
@@ -320,6 +328,7 @@ class Monitor:
                 reconstruction_attributes=lambda: estimator._attributes(event.state),
                 **self.data,
             )
+        self.cancelled |= stop
         if estimator.early_stopping and "score" in entry:
             better = entry["score"] > self.best + estimator.tol * abs(self.best)
             self.idle = 0 if better or self.best == -np.inf else self.idle + 1

@@ -81,7 +81,13 @@ def _over_items(n, n_jobs, function):
 
 
 def completion_perplexity(
-    word_probabilities, corpus, doc_topic_prior, *, word_counts=None, seed=0, n_jobs=1,
+    word_probabilities,
+    corpus,
+    doc_topic_prior,
+    *,
+    word_counts=None,
+    seed=0,
+    n_jobs=1,
 ) -> Completion:
     """Held-out perplexity of fixed topics by document completion.
 
@@ -146,6 +152,4 @@ def completion_perplexity(
     predicted = second > 0
     unigram = second[predicted] @ np.log(frequencies[corpus.index[predicted]])
     mean = float(log_likelihood.sum() / n_tokens)
-    return Completion(
-        float(np.exp(-mean)), mean, n_tokens, float(np.exp(-unigram / n_tokens))
-    )
+    return Completion(float(np.exp(-mean)), mean, n_tokens, float(np.exp(-unigram / n_tokens)))

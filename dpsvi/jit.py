@@ -91,6 +91,16 @@ def float_from_bits(typingctx, bits):
 
 
 @intrinsic
+def double_from_bits(typingctx, bits):
+    """Reinterpret an int64 as a float64."""
+
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return types.float64(types.int64), codegen
+
+
+@intrinsic
 def bits_from_float(typingctx, number):
     """Reinterpret a float32 as an int32."""
 

@@ -55,7 +55,11 @@ def constant(rate: float) -> Callable:
 
 
 def scaled_rate(
-    rate: float, *, master_batch: int = 1, n_jobs: int = 1, local_steps: int = 1,
+    rate: float,
+    *,
+    master_batch: int = 1,
+    n_jobs: int = 1,
+    local_steps: int = 1,
     rule: str = "per_T",
 ) -> float:
     """Carry a rate tuned at M = p = B = 1 over to other values, rule (13).

@@ -89,7 +89,10 @@ class State:
 
     def natural(self) -> np.ndarray:
         """The natural parameters lam, a new array of shape ``model.shape``."""
-        return self.model.prior + self.model.real.type(self.scale) * self.shared.rows
+        rows, real = self.shared.rows, self.model.real
+        if len(rows) == 1:  # see `settle`
+            rows = self.shared.totals.sum(axis=0, keepdims=True).astype(real)
+        return self.model.prior + real.type(self.scale) * rows
 
 
 def step_tables(rates, scale: float, batch_sizes, n_items: int, additive: bool, real):

@@ -44,9 +44,9 @@ def make_works(model: Model, items: Items, batch_size: int, n_threads: int) -> t
     longest = int(lengths.max(initial=0))
     n_rows, n_columns = model.shape
     n_slots = n_rows
-    if len(items.index):  # sparse items touch at most one row a value
+    if len(items.index):  # sparse items touch at most one row a value, and the common ones
         most = np.partition(lengths, -min(batch_size, len(lengths)))[-batch_size:].sum()
-        n_slots = min(n_rows, int(most))
+        n_slots = min(n_rows, int(most) + model.common_rows)
     real = model.real
 
     def make():

@@ -15,7 +15,7 @@ from dpsvi.corpus import Corpus, as_corpus
 from dpsvi.estimator import SVIEstimator
 from dpsvi.jit import as_items
 from dpsvi.kernels.special import exp_expected_log
-from dpsvi.models.lda_steps.model import FLOAT, document_bounds
+from dpsvi.topics import FLOAT, document_bounds
 
 _INFER = dict(tol=1e-3, n_sweeps=100)
 
@@ -28,7 +28,13 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
 
     def _natural(self, state) -> np.ndarray:
         """Return lam without padding, (V, K); a lost write may leave an entry short of eta."""
-        return np.maximum(state.natural()[:, : self._n_topics(state)], state.model.prior[0])
+        words = state.natural()[: self._n_words(state), : self._n_topics(state)]
+        return np.maximum(words, state.model.prior[0])
+
+    @staticmethod
+    def _n_words(state) -> int:
+        """V; the rows behind are those that every step changes."""
+        return state.model.shape[0] - state.model.common_rows
 
     @staticmethod
     def _n_topics(state) -> int:
@@ -53,12 +59,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
     @property
     def doc_topic_prior_(self):
         """Alpha in use, (K,)."""
-        return self._state.model.hyper[: self._n_topics(self._state)].copy()
+        return self._alpha(self._state).copy()
 
     @property
     def topic_word_prior_(self) -> float:
         """Eta in use."""
-        return float(self._state.model.prior[0])
+        return float(self._state.model.prior.flat[0])
 
     def _basis(self, state, mean_field: bool):
         """Weight of each word in each topic, (V, K) float32, and the logarithm of its unit, (V,).
@@ -74,8 +80,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
             lam /= size
         return lam, shift
 
-    def _alpha(self, state):
-        return state.model.hyper[: self._n_topics(state)].astype(np.float32)
+    def _alpha(self, state) -> np.ndarray:
+        """Dirichlet prior of the topic proportions, (K,)."""
+        return state.model.hyper[: self._n_topics(state)]
 
     def _complete(self, state, corpus, seed=0) -> evaluate.Completion:
         topics, _ = self._basis(state, mean_field=False)
@@ -121,8 +128,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
         basis, shift = self._basis(self._state, mean_field)
         items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
         gamma, log_norm = evaluate.infer_documents(
-            basis, self._alpha(self._state), items, digamma=mean_field, n_jobs=self._n_threads,
-            **_INFER,
+            basis, self._alpha(self._state).astype(np.float32), items, digamma=mean_field,
+            n_jobs=self._n_threads, **_INFER,
         )  # fmt: skip
         item = np.repeat(np.arange(corpus.n_items), np.diff(corpus.offsets))
         return gamma, log_norm + np.bincount(

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from experiments.provenance import described, provenance
 
-_TRIED = ("prefetch", "master_works")
+_TRIED = ("prefetch", "master_works", "apart")
 _MORE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -55,27 +55,54 @@ def fit(args) -> None:
 
 def launch(args, n_ranks: int, local_step: str, b: int, seed: int, options: dict) -> dict:
     """Run :func:`fit` on so many ranks, 0 for the threads engine."""
+    found = finish(start(args, n_ranks, local_step, b, seed, options))
+    return shown({"ranks": n_ranks, "B": b, "seed": seed, **options, **found}, local_step)
+
+
+def launch_apart(args, n_fits: int, local_step: str, seed: int) -> dict:
+    """Run so many fits of the threads engine at once, which know nothing of each other.
+
+    Together they make as many documents per second as this machine lets so many workers make that
+    exchange nothing.
+    """
+    found = [finish(p) for p in [start(args, 0, local_step, 0, seed, {}) for _ in range(n_fits)]]
+    together = sum(one["documents_a_second"] for one in found)
+    row = {"ranks": 0, "B": 0, "seed": seed, "apart": n_fits, **found[0]}
+    return shown({**row, "documents_a_second": together}, local_step)
+
+
+def start(args, n_ranks, local_step, b, seed, options) -> subprocess.Popen:
+    """Start :func:`fit` on so many ranks."""
     bin_ = Path(sys.executable).parent
-    start = []
+    launcher = []
     if n_ranks:
-        start = [str(bin_ / "mpiexec"), "-n", str(n_ranks)]
-        if "Open MPI" in subprocess.check_output([start[0], "--version"], text=True):
-            start[1:1] = ["--oversubscribe", "--bind-to", "none"]
+        launcher = [str(bin_ / "mpiexec"), "-n", str(n_ranks)]
+        if "Open MPI" in subprocess.check_output([launcher[0], "--version"], text=True):
+            launcher[1:1] = ["--oversubscribe", "--bind-to", "none"]
     command = [
-        *start, sys.executable, "-m", "experiments.exchange", "--fit", "--corpus", args.corpus,
+        *launcher, sys.executable, "-m", "experiments.exchange", "--fit", "--corpus", args.corpus,
         "--topics", args.topics, "--passes", args.passes, "--local-step", local_step, "--b", b,
         "--seed", seed, "--engine", "mpi" if n_ranks else "threads",
         "--options", json.dumps(options),
         *(["--documents", args.documents] if args.documents else []),
     ]  # fmt: skip
-    done = subprocess.run(
-        [str(part) for part in command], env={**os.environ, **_MORE}, capture_output=True,
-        text=True, timeout=600,
+    return subprocess.Popen(
+        [str(part) for part in command], env={**os.environ, **_MORE}, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    found = json.loads(done.stdout.splitlines()[-1])
-    row = {"ranks": n_ranks, "local_step": local_step, "B": b, "seed": seed, **options, **found}
+
+
+def finish(process) -> dict:
+    """What a fit has printed."""
+    out, err = process.communicate(timeout=600)
+    if process.returncode:
+        raise RuntimeError(err)
+    return json.loads(out.splitlines()[-1])
+
+
+def shown(row, local_step) -> dict:
+    """Print a row and return it."""
+    row = {"local_step": local_step, **row}
     print(json.dumps(row), flush=True)
     return row
 
@@ -111,6 +138,7 @@ def main(argv=None) -> None:
                 if n_ranks:
                     rows.append(launch(args, n_ranks, local_step, 0, seed, {"prefetch": True}))
             rows.append(launch(args, args.workers, local_step, 0, seed, {"master_works": True}))
+            rows.append(launch_apart(args, args.workers, local_step, seed))
     for b in (1, 4, 16, 64):
         rows.append(launch(args, args.workers + 1, "collapsed", b, 0, {}))
         rows.append(launch(args, args.workers + 1, "collapsed", b, 0, {"statistics": "bfloat16"}))
@@ -148,6 +176,11 @@ def table(rows, source, args) -> str:
                 f"{args.workers} ranks, the master works / 1 worker",
                 of(step, args.workers, "master_works"),
                 one,
+            ),
+            (
+                f"{args.workers} fits at once, nothing exchanged / one",
+                of(step, 0, "apart"),
+                threads,
             ),
             ("1 worker / threads engine, p = 1", one, threads),
             ("1 worker with prefetch / threads engine, p = 1", of(step, 2, "prefetch"), threads),

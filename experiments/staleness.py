@@ -21,10 +21,11 @@ from dpsvi.evaluate import completion_perplexity
 from dpsvi.fit import Job
 from dpsvi.jit import as_items
 from dpsvi.models.lda import DEFAULTS
-from dpsvi.models.lda_steps.model import FLOAT, make_model
+from dpsvi.models.lda_steps.model import make_model
 from dpsvi.passes import Passes
 from dpsvi.schedules import robbins_monro
 from dpsvi.svi import State
+from dpsvi.topics import FLOAT
 from experiments.held_out import load_split
 from experiments.provenance import provenance
 from experiments.simulated import take_turns

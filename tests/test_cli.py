@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from dpsvi import DPSVILDA
+from dpsvi import DPSVIHDP, DPSVILDA, load
 from dpsvi.__main__ import main
 
 FIT = ["--topics", "4", "--passes", "3", "--batch-size", "16", "--quiet", "--no-cache"]
@@ -56,6 +56,16 @@ def test_run_folder_is_complete(run_folder):
     assert max(line["docs"] for line in lines) == 3 * 114  # 5 % of 120 documents held out
     assert json.loads((run_folder / "config.json").read_text())["topics"] == 4
     assert len((run_folder / "vocab.txt").read_text().split()) == 60
+
+
+def test_hdp_is_fitted_like_lda(corpus, tmp_path, capsys):
+    out = tmp_path / "run"
+    assert main(["fit", "hdp", "--corpus", str(corpus), "--out", str(out), *FIT, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["perplexity"] < facts["unigram_perplexity"] and facts["topics"] == 4
+    assert (out / "report.html").exists()
+    assert type(load(out)) is DPSVIHDP
+    assert main(["evaluate", str(out), "--corpus", str(corpus)]) == 0
 
 
 def test_estimator_opens_the_run_folder(run_folder, corpus):

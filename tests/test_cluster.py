@@ -11,6 +11,9 @@ from dpsvi.cluster.messages import Pool, deliver, parse
 from dpsvi.cluster.steering import Steering
 from dpsvi.cluster.worker import Worker
 from dpsvi.errors import DivergedError, DpsviError, LostRankError, UnstableError
+from dpsvi.expfam.components import Prior
+from dpsvi.expfam.gaussian import first_statistics
+from dpsvi.family import dense_items
 from dpsvi.fit import Job
 from dpsvi.jit import as_items
 from dpsvi.models import gaussian_mixture as gm
@@ -41,10 +44,10 @@ def mixture():
     rng = np.random.default_rng(2)
     centres = rng.normal(size=(3, 2)) * 4
     X = centres[rng.integers(3, size=200)] + rng.normal(size=(200, 2))
-    prior = gm.Prior(1.0, 1.0, X.mean(axis=0), 3.0, np.cov(X.T))
+    prior = Prior(1.0, X.mean(axis=0), 3.0, np.cov(X.T))
     resp = rng.dirichlet(np.ones(3), size=200)
-    origins, stats = gm.first_statistics(X, resp, prior.mean)
-    return State.start(gm.make_model(prior, origins, stats), rng, 1), gm.point_items(X)
+    origins, stats = first_statistics(X, resp, prior.mean)
+    return State.resume(gm.make_model(1.0, prior, origins), stats.reshape(1, -1), 1), dense_items(X)
 
 
 PROBLEMS = [*LOCAL_STEPS, "mixture"]

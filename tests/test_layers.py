@@ -48,7 +48,11 @@ def importers(layer):
     return {name for name, used in MODULES.items() if any(within(u, layer) for u in used)}
 
 
-FACE = {"dpsvi.estimator", "dpsvi.topic_model", "dpsvi.commands", "dpsvi.report", "dpsvi.interop"}
+FACE = {
+    "dpsvi.commands", "dpsvi.engine_parameters", "dpsvi.estimator", "dpsvi.family",
+    "dpsvi.hierarchical", "dpsvi.interop", "dpsvi.mixture_model", "dpsvi.recommender",
+    "dpsvi.report", "dpsvi.topic_fit", "dpsvi.topic_model",
+}  # fmt: skip
 RUNS = {"dpsvi.engines", "dpsvi.fit", "dpsvi.task", "dpsvi.cluster", "dpsvi.checkpoint"}
 MPI_SIDE = {
     "dpsvi.engines.mpi", "dpsvi.cluster.channel", "dpsvi.cluster.pulse", "dpsvi.cluster.world",
@@ -76,10 +80,12 @@ BLIND = {
     "dpsvi.cluster.worker": MPI_SIDE,
     "dpsvi.corpus": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.jit", "dpsvi.kernels"},
     "dpsvi.evaluate": RUNS | {"dpsvi.models", "dpsvi.svi"},
+    "dpsvi.topics": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.schedules", "dpsvi.corpus"},
     "dpsvi.io": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.corpus"},
     "dpsvi.memory": {"dpsvi"},
     "dpsvi.telemetry": {"dpsvi"},
     "dpsvi.report": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.estimator"},
+    "dpsvi.models.hdp_steps": RUNS | {"dpsvi.schedules", "dpsvi.svi", "dpsvi.corpus"},
     "dpsvi.models.lda_steps": RUNS | {"dpsvi.schedules", "dpsvi.svi", "dpsvi.corpus"},
 }
 
@@ -138,6 +144,7 @@ LOADED = {
     "from dpsvi import Corpus, as_corpus, load_corpus": [*SLOW, "sklearn", "dpsvi.models"],
     # scikit-learn itself loads pandas where it is installed
     "from dpsvi import DPSVILDA": [*SLOW[2:], "gensim", "dpsvi.models.gaussian_mixture"],
+    "from dpsvi import DPSVIHDP": [*SLOW[2:], "gensim", "dpsvi.models.lda"],
     "from dpsvi import DPSVIGaussianMixture": [*SLOW[2:], "gensim", "dpsvi.models.lda"],
 }
 

@@ -23,8 +23,6 @@ from dpsvi.fit import Job, fit
 from dpsvi.jit import as_items, compile_local
 from dpsvi.models.lda_steps.model import (
     LOCAL_STEPS,
-    document_bounds,
-    fixed_point_eta,
     make_model,
     newton_alpha,
     with_responsibilities,
@@ -32,6 +30,7 @@ from dpsvi.models.lda_steps.model import (
 from dpsvi.schedules import constant
 from dpsvi.svi import State
 from dpsvi.task import make_works
+from dpsvi.topics import document_bounds, fixed_point_eta
 
 FLOAT = np.dtype(np.float32)
 ALPHA, ETA = np.array([0.1, 0.2, 0.5, 0.7, 0.05]), 0.05

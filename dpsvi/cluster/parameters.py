@@ -119,6 +119,9 @@ class MasterParameters:
             self.totals[:] = update.totals + (old - reading.totals)
         else:
             self.totals[:] += factor * (update.totals - reading.totals)
+        # A worker gives its single row what its totals know.  If ours did not, its next change
+        # would hold the difference between the two, and stale changes (factor > 1) blow it up.
+        self.state.settle()
         if self._log is not None:
             delta = rows[reading.touched] - before
             self._remember(_Entry(reading.touched.copy(), delta, self.totals - old))

@@ -119,6 +119,7 @@ class Worker:
         if not len(self.job.items.index):
             return np.arange(self.state.model.shape[0], dtype=np.int32)
         self._mark[:] = 0
+        self._mark[len(self._mark) - self.state.model.common_rows :] = 1
         items = self.job.items
         kernels.mark_rows(items.offsets, items.index, self.job.passes.items(work), self._mark)
         return np.flatnonzero(self._mark).astype(np.int32)

@@ -8,6 +8,14 @@ import sys
 
 from dpsvi.checks import check_choice
 
+TOPIC_MODELS = ("hdp", "lda")  # are fitted to a corpus; all others to arrays
+
+
+def add_output_arguments(parser, default=argparse.SUPPRESS) -> None:
+    """Options of every command; below another parser the `default` is left to that one."""
+    for flag, text in (("--json", "results on stdout as JSON"), ("--debug", "show tracebacks")):
+        parser.add_argument(flag, action="store_true", default=default, help=text)
+
 
 def add_corpus_arguments(parser, required: bool = True) -> None:
     """Options that say where documents come from and how to read them."""
@@ -54,9 +62,13 @@ def _read_corpus(args):
 
 def load_estimator(path):
     """Load the topic model of a run folder."""
-    from dpsvi.models.lda import DPSVILDA
+    from dpsvi.io import read_meta
+    from dpsvi.models import load
 
-    return DPSVILDA.load(path)
+    kind = read_meta(path)["kind"]
+    if kind not in TOPIC_MODELS:
+        raise ValueError(f"{path}: holds a {kind!r} model; this command is for {TOPIC_MODELS}")
+    return load(path)
 
 
 def add_model_argument(parser) -> None:

@@ -19,7 +19,18 @@ _BLOCK = 8
 
 
 def _run_steps(
-    local, shared, hyper, items, order, batch_size, scales, gains, n_steps, counter, stop, thread,
+    local,
+    shared,
+    hyper,
+    items,
+    order,
+    batch_size,
+    scales,
+    gains,
+    n_steps,
+    counter,
+    stop,
+    thread,
     work,
 ):
     rows, totals = shared.rows, shared.totals

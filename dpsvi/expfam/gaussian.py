@@ -1,9 +1,13 @@
 """Points under Gaussian components: log-densities, responsibilities, sufficient statistics.
 
 Components are rows whose first entry belongs to the model and whose others are a Normal-Wishart
-distribution (:mod:`dpsvi.expfam.normal_wishart`) relative to an origin of each component.  Points
-are handled a block at a time, transposed, so that every inner loop runs over points: a vector loop
-of fixed length whatever D is.
+distribution (:mod:`dpsvi.expfam.normal_wishart`) or, with diagonal covariances, Normal-Gamma
+distributions (:mod:`dpsvi.expfam.normal_gamma`), relative to an origin of each component:
+``model's number | kappa | h | Psi | nu`` of 1 + 1 + D + D^2 (full) or D (diagonal) + 1 numbers.
+The length of a row tells which; for D = 1 they are the same.
+
+Points are handled a block at a time, transposed, so that every inner loop runs over points: a
+vector loop of fixed length whatever D is.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ import math
 
 import numpy as np
 
-from dpsvi.jit import inline_kernel
+from dpsvi.jit import inline_kernel, kernel
 
 BLOCK = 64
 
@@ -38,8 +42,8 @@ def log_densities(x, standard, origins, y, log_p):
     Parameters
     ----------
     x : float64 array, (D, BLOCK)
-    standard : float64 array, (K, D * D + D + 3)
-        The constant, then the Normal-Wishart distribution in standard form, of each component.
+    standard : float64 array, (K, D * D + D + 3) or (K, 2 * D + 3)
+        The constant, then the distribution in standard form, of each component.
     origins : float64 array, (K, D)
     y : float64 array, (D + 1, BLOCK)
         Overwritten.
@@ -47,9 +51,10 @@ def log_densities(x, standard, origins, y, log_p):
         Overwritten with the result.
     """
     n_components, n = origins.shape
+    diagonal = standard.shape[1] == 2 * n + 3
     for k in range(n_components):
         row, out = standard[k], log_p[k]
-        mean, factor = row[2 : n + 2], row[n + 2 : -1].reshape((n, n))
+        mean, factor = row[2 : n + 2], row[n + 2 : -1]
         for i in range(BLOCK):
             out[i] = row[0]
         # Forward substitution G y = x - m: the quadratic form is y^T y.
@@ -57,11 +62,11 @@ def log_densities(x, standard, origins, y, log_p):
             here = y[d]
             for i in range(BLOCK):
                 here[i] = (x[d, i] - origins[k, d]) - mean[d]
-            for e in range(d):
-                g, solved = factor[d, e], y[e]
+            for e in range(0 if diagonal else d):
+                g, solved = factor[d * n + e], y[e]
                 for i in range(BLOCK):
                     here[i] -= g * solved[i]
-            g = 1.0 / factor[d, d]
+            g = 1.0 / factor[d if diagonal else d * n + d]
             for i in range(BLOCK):
                 here[i] *= g
                 out[i] -= 0.5 * here[i] * here[i]
@@ -71,10 +76,11 @@ def log_densities(x, standard, origins, y, log_p):
 def add_stats(x, weight, origins, y, stats):
     """Add a block's sums of ``r | r | r x | r x x^T | r``, r = `weight`, x from the origins.
 
-    Of ``r x x^T`` only the lower triangle is added, see :func:`mirror`.  Arrays as in
-    :func:`log_densities`; `weight` is (K, BLOCK).
+    Of ``r x x^T`` only the lower triangle is added, see :func:`mirror`, or the diagonal.  Arrays as
+    in :func:`log_densities`; `weight` is (K, BLOCK).
     """
     n_components, n = origins.shape
+    diagonal = stats.shape[1] == 2 * n + 3
     for k in range(n_components):
         r, row = weight[k], stats[k]
         mass = 0.0
@@ -93,11 +99,11 @@ def add_stats(x, weight, origins, y, stats):
                 weighted[i] = r[i] * here[i]
                 total += weighted[i]
             row[2 + d] += total
-            for e in range(d + 1):
+            for e in range(d if diagonal else 0, d + 1):
                 other, total = y[e], 0.0
                 for i in range(BLOCK):
                     total += weighted[i] * other[i]
-                row[2 + n + d * n + e] += total
+                row[2 + n + (d if diagonal else d * n + e)] += total
 
 
 @inline_kernel
@@ -127,6 +133,8 @@ def normalise(log_p, size, bound, total):
 @inline_kernel
 def mirror(stats, n):
     """Copy the lower triangle of every component's ``r x x^T`` to the upper one."""
+    if stats.shape[1] == 2 * n + 3:
+        return
     for k in range(stats.shape[0]):
         square = stats[k, n + 2 : -1].reshape((n, n))
         for d in range(n):
@@ -134,38 +142,75 @@ def mirror(stats, n):
                 square[e, d] = square[d, e]
 
 
-def first_statistics(points, resp, center):
-    """Origins (K, D) and statistics (K, D * D + D + 3) of points with known responsibilities.
+def statistics(points, resp, origins, diagonal):
+    """Rows (K, columns) of the sums ``r | r | r x | r x x^T | r`` of all points, x from `origins`.
 
     Parameters
     ----------
     points : float64 array, (n, D)
     resp : float64 array, (n, K)
-    center : float64 array, (D,)
-        Origin of components that are responsible for nothing.
+    origins : float64 array, (K, D)
+    diagonal : bool
+        Whether rows are of the diagonal layout.
     """
-    mass, n = resp.sum(axis=0), points.shape[1]
+    n = points.shape[1]
+    rows = np.zeros((len(origins), n + 3 + (n if diagonal else n * n)))
+    _add_all(*map(np.ascontiguousarray, (points, resp, origins)), rows)
+    return rows
+
+
+@kernel
+def _add_all(points, resp, origins, rows):
+    n_components, n = origins.shape
+    x, y, r = np.empty((n, BLOCK)), np.empty((n + 1, BLOCK)), np.empty((n_components, BLOCK))
+    for first in range(0, points.shape[0], BLOCK):
+        for i in range(BLOCK):
+            point = min(first + i, points.shape[0] - 1)
+            for d in range(n):
+                x[d, i] = points[point, d]
+            for k in range(n_components):
+                r[k, i] = resp[point, k] if first + i < points.shape[0] else 0.0
+        add_stats(x, r, origins, y, rows)
+    mirror(rows, n)
+
+
+def first_statistics(points, resp, center, diagonal=False):
+    """Origins (K, D) near the means of the components, and their :func:`statistics`.
+
+    `center`, (D,), is the origin of components that are responsible for nothing.
+    """
+    mass = resp.sum(axis=0)
     origins = center + resp.T @ (points - center) / np.where(mass > 0, mass, 1.0)[:, None]
-    stats = np.empty((len(mass), n * n + n + 3))
-    stats[:, [0, 1, -1]] = mass[:, None]
-    for k, row in enumerate(stats):
-        here = points - origins[k]
-        weighted = resp[:, k] * here.T
-        row[2 : n + 2] = weighted.sum(axis=1)
-        row[n + 2 : -1] = (weighted @ here).ravel()
-    return origins, stats
+    return origins, statistics(points, resp, origins, diagonal)
 
 
-def default_covariance(X):
-    """Covariance of the rows of X, (D, D), made positive definite.
+def first_responsibilities(points, n_components, init_params, rng):
+    """Responsibilities to start from, (n, K): 0 or 1 by k-means, or random.
+
+    With fewer distinct points than components k-means leaves some components empty.
+    """
+    if init_params == "random":
+        resp = rng.random((len(points), n_components))
+        return resp / resp.sum(axis=1, keepdims=True)
+    from sklearn.cluster import KMeans
+
+    n_clusters = min(n_components, len(np.unique(points, axis=0)))
+    seed = int(rng.integers(np.iinfo(np.int32).max))
+    labels = KMeans(n_clusters, n_init=1, random_state=seed).fit(points).labels_
+    return np.eye(n_components)[labels]
+
+
+def default_covariance(X, diagonal=False):
+    """Covariance of the rows of X, (D, D), or its diagonal, (D,), made positive definite.
 
     A millionth of every variance is added to it, that of constant features taken as 1.
     """
-    mean, n_chunk = X.mean(axis=0, dtype=np.float64), 10_000
-    scatter = np.zeros((X.shape[1], X.shape[1]))
+    mean, n_chunk, n = X.mean(axis=0, dtype=np.float64), 10_000, X.shape[1]
+    scatter = np.zeros(n if diagonal else (n, n))
     for first in range(0, len(X), n_chunk):
         here = X[first : first + n_chunk] - mean
-        scatter += here.T @ here
+        scatter += (here * here).sum(axis=0) if diagonal else here.T @ here
     covariance = scatter / max(1, len(X) - 1)
-    variance = np.diag(covariance)
-    return covariance + np.diag(1e-6 * np.where(variance > 0, variance, 1.0))
+    variance = covariance if diagonal else np.diag(covariance)
+    more = 1e-6 * np.where(variance > 0, variance, 1.0)
+    return covariance + (more if diagonal else np.diag(more))

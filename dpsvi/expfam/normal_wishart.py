@@ -49,7 +49,7 @@ def to_standard(row, floor):
         for j in range(i):
             a[j, i] = 0.5 * (a[i, j] + a[j, i]) - kappa * mean[i] * mean[j]
     share = 1.0
-    while not _factor(a, diagonal, share, floor):
+    while not _factor(a, diagonal, share, floor) and share > 0.0:  # at 0 only NaN is refused
         share -= 0.25
     unit = 1.0 / math.sqrt(row[-1])
     for i in range(n):

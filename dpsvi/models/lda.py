@@ -9,30 +9,18 @@ The global step is (52); the local steps are described in `dpsvi.models.lda_step
 
 from __future__ import annotations
 
-import numbers
 import time
-from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from dpsvi import evaluate, io
-from dpsvi.checks import check_choice, check_number
-from dpsvi.estimator import Monitor, unchanged_on_error, with_callbacks
+from dpsvi.base import Model
+from dpsvi.engine_parameters import engine_parameters
 from dpsvi.jit import as_items
-from dpsvi.models.lda_steps.model import FLOAT, LOCAL_STEPS, make_model, with_responsibilities
+from dpsvi.models.lda_steps.model import make_model, with_responsibilities
 from dpsvi.models.lda_steps.responsibilities import sum_kept
 from dpsvi.svi import State
-from dpsvi.topic_model import TopicModel
-
-
-class Defaults(NamedTuple):
-    """What a local step wants, measured on `nyt` and `wiki` (experiments/results/defaults)."""
-
-    eta: float
-    sweeps: int
-    batch_size: int
-
+from dpsvi.topic_fit import TINY, Defaults, TopicEstimator
+from dpsvi.topics import FLOAT
 
 # Batches of twice the size end 2 % lower on nyt and 2 % higher on wiki (collapsed), but their
 # statistics leave the cache that two threads share: on wiki 1.5 to 1.8 times the speed of one
@@ -42,11 +30,13 @@ DEFAULTS = {"collapsed": Defaults(0.01, 10, 64), "mean_field": Defaults(0.1, 5, 
 # slow first passes (wiki, 30,000 documents: 4677 after 3 passes, else 4639 after 25).  On a small
 # one they commit topics too early (nyt, 7,000 documents, 90 passes: 1995-2023, else 1938-1952).
 BURN_IN, MANY_STEPS = 3, 200
-TINY = float(np.finfo(np.float32).tiny)  # a prior below it is 0 in the kernels
 RESUM_PASSES = 32  # between exact sums of what is kept
 
 
-class DPSVILDA(TopicModel):
+@engine_parameters(
+    "documents", without=("n_init",), max_iter=10, learning_decay=0.7, learning_offset=4.0
+)
+class DPSVILDA(TopicEstimator):
     """Latent Dirichlet allocation, fitted by (asynchronous) stochastic variational inference.
 
     Parameters
@@ -70,59 +60,16 @@ class DPSVILDA(TopicModel):
         (2 K bytes each) and leave a token's own count out.  The best perplexity where it fits in
         memory, after 50 passes or more; collapsed step only.  A corpus of 200 batches or more
         begins with 3 stochastic passes.
-    engine : str, default="threads"
-        ``"serial"``, ``"threads"``: lock-free threads in this process, or ``"mpi"``: several
-        processes with such threads, started by ``mpiexec -n 5 python -m mpi4py script.py``.
-    n_jobs : int or None, default=None
-        Threads p; None is 1, -1 all cores.  With more than one, results vary from run to run
-        within the noise of seeds; one thread is bit-reproducible.
-    local_steps : int or None, default=None
-        B: threads meet after each p * B steps.  None: only at the end of a pass; for ``"mpi"``
-        128 at most, fewer where that is a large part of a pass.
     batch_size : int or None, default=None
         Documents in a step, S.  None is 64 for the collapsed and 128 for the mean-field step.
-    max_iter : int, default=10
-        Passes over the corpus.
-    learning_decay, learning_offset : float, default=0.7, 4.0
-        kappa in (0, 1], above 0.5 for convergence, and tau_0 > 0 of
-        ``rho_t = (t + tau_0) ** -kappa``.
-    learning_rate : float in (0, 1] or None, default=None
-        Constant rate instead.  A decreasing rate starts with fewer threads than `n_jobs` while it
-        is above 0.3 / n_jobs; a constant one keeps all threads at work from the start.
-    lr_rule : {"constant", "per_sample", "per_T"}, default="constant"
-        How the rate is carried over to p threads and B local steps, rule (13).
-    total_samples : float or None, default=None
-        N for `partial_fit`; None: the documents seen so far.
     max_doc_update_iter : int or None, default=None
         Most inner iterations on a document in a step.  None is 10 for the collapsed and 5 for the
         mean-field step: stopping early is faster *and* gives lower perplexity.
     mean_change_tol : float, default=0.01
         Mean change of gamma that ends them.
-    early_stopping : bool, default=False
-        Stop when the held-out score has not improved by `tol` (relative) in
-        `n_iter_no_change` evaluations.
-    validation_size : float in (0, 1), int or None, default=None
-        Share or number of documents held out to follow perplexity.
-    evaluate_every : float, default=1.0
-        Passes between evaluations on the held-out documents: a whole number, or below 1.
-        Callbacks are called after every pass at least.
-    tol : float, default=1e-3
-    n_iter_no_change : int, default=2
     grow_vocabulary : bool, default=False
         Let `partial_fit` add words; otherwise they are an error.
-    warm_start : bool, default=False
-        `fit` goes on from the last solution.
-    random_state : int, RandomState instance or None, default=None
-    verbose : int, default=0
-        1 shows progress on stderr.
-    callbacks : sequence of callables or None, default=None
-        Each gets a :class:`dpsvi.base.Event` at each evaluation; a true answer ends the fit.
-    cluster : dpsvi.Cluster or None, default=None
-        Options of ``engine="mpi"``; None: the defaults of :class:`dpsvi.cluster.Cluster`.
-    checkpoint_dir : path or None, default=None
-        Folder whose ``checkpoints/`` `fit` writes to and :meth:`resume` reads from.
-    checkpoint_seconds : float, default=60.0
-        Between two checkpoints.
+    {engine}
 
     Attributes
     ----------
@@ -168,15 +115,13 @@ class DPSVILDA(TopicModel):
     (2, 3)
     """
 
+    _kind = "lda"
+    _defaults = DEFAULTS
+
     def __init__(
         self, n_components=10, *, doc_topic_prior="auto", topic_word_prior="auto",
         local_step="collapsed", warm_documents=False, keep_responsibilities=False,
-        engine="threads", n_jobs=None, local_steps=None, batch_size=None, max_iter=10,
-        learning_decay=0.7, learning_offset=4.0, learning_rate=None, lr_rule="constant",
-        total_samples=None, max_doc_update_iter=None, mean_change_tol=0.01, early_stopping=False,
-        validation_size=None, evaluate_every=1.0, tol=1e-3, n_iter_no_change=2,
-        grow_vocabulary=False, warm_start=False, random_state=None, verbose=0, callbacks=None,
-        cluster=None, checkpoint_dir=None, checkpoint_seconds=60.0,
+        batch_size=None, max_doc_update_iter=None, mean_change_tol=0.01, grow_vocabulary=False,
     ):  # fmt: skip
         self.n_components = n_components
         self.doc_topic_prior = doc_topic_prior
@@ -184,85 +129,28 @@ class DPSVILDA(TopicModel):
         self.local_step = local_step
         self.warm_documents = warm_documents
         self.keep_responsibilities = keep_responsibilities
-        self.engine = engine
-        self.n_jobs = n_jobs
-        self.local_steps = local_steps
         self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.learning_decay = learning_decay
-        self.learning_offset = learning_offset
-        self.learning_rate = learning_rate
-        self.lr_rule = lr_rule
-        self.total_samples = total_samples
         self.max_doc_update_iter = max_doc_update_iter
         self.mean_change_tol = mean_change_tol
-        self.early_stopping = early_stopping
-        self.validation_size = validation_size
-        self.evaluate_every = evaluate_every
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
         self.grow_vocabulary = grow_vocabulary
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.cluster = cluster
-        self.checkpoint_dir = checkpoint_dir
-        self.checkpoint_seconds = checkpoint_seconds
 
-    @unchanged_on_error
-    @with_callbacks
-    def fit(self, X, y=None):
-        """Learn the topics of X.
+    def _make(self, n_words, last) -> Model:
+        learned = last is not None and self._learns("doc_topic_prior")
+        alpha = self.doc_topic_prior_ if learned else self._first_alpha()
+        return make_model(
+            n_words, self.n_components, alpha, self._first_eta(last), **self._model_options()
+        )
 
-        Parameters
-        ----------
-        X : corpus
-            Array, DataFrame or sparse matrix of counts (documents, words); a
-            :class:`dpsvi.corpus.Corpus`; a path; or an iterable of ``[(word id, count), ...]``.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        self.check_params()
-        going_on = self.warm_start and "_state" in self.__dict__
-        known = self.n_features_in_ if going_on else None
-        corpus = self._as_corpus(X, reset=True)
-        if going_on and corpus.n_features != known:
-            raise ValueError(f"warm_start on {known} words, X has {corpus.n_features}")
-        if corpus.nnz == 0:
-            raise ValueError(f"empty corpus: {corpus.n_items} documents without any word")
-        rng = self._generator()
-        chosen, held_out = self._hold_out(corpus.n_items, rng)
-        train = corpus.select(chosen) if len(held_out) else corpus
-        held_out = corpus.select(held_out) if len(held_out) else None
-        if held_out is not None and not evaluate.split_tokens(held_out.value)[1].any():
-            raise ValueError(
-                f"validation_size={self.validation_size!r}: the documents held out have no token "
-                "to predict"
-            )
-        state = self._again(train) if going_on else self._start(train, rng)
-        self._state, self._mean_field = state, self.local_step == "mean_field"
-        self._word_counts = np.bincount(train.index, train.value, train.n_features)
-        self.__dict__.pop("_components", None)
-        items = as_items(train.offsets, train.index, train.value, FLOAT)
-        monitor = Monitor(self, held_out, corpus, y)
+    def _optimise(self, items, rng, monitor) -> None:
         n_passes = self.max_iter
         if self.keep_responsibilities:
             nothing = as_items([0], [], [], FLOAT)
             sum_kept(nothing, np.empty((0, 0), np.uint16), np.empty((0, 0), FLOAT))  # compile now
-            large = train.n_items >= MANY_STEPS * self._resolve_batch_size()
+            large = len(items.offsets) - 1 >= MANY_STEPS * self._resolve_batch_size()
             n_passes = min(n_passes, BURN_IN) if large else 0
-        first = state.items
-        ended = self._train(state, items, n_passes, rng, monitor, checkpoints=True)
+        ended = self._train(self._state, items, n_passes, rng, monitor, checkpoints=True)
         if not ended and self.max_iter > n_passes:
             self._train_kept(items, self.max_iter - n_passes, rng, monitor)
-        self.n_iter_ = -(-(self._state.items - first) // train.n_items)
-        self._finish(train)
-        monitor.close(self._state)
-        return self
 
     def _train_kept(self, items, n_passes, rng, monitor) -> None:
         """Go on with kept responsibilities.
@@ -300,60 +188,16 @@ class DPSVILDA(TopicModel):
             self._train(state, items, few, rng, monitor)
             n_passes -= few
 
-    @unchanged_on_error
-    @with_callbacks
-    def partial_fit(self, X, y=None):
-        """Go on learning with one pass over X, the next documents of a stream.
-
-        Parameters
-        ----------
-        X : corpus
-            As in `fit`; the words must be those of the first call, unless `grow_vocabulary`.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        self.check_params()
-        first = "_state" not in self.__dict__
-        corpus = self._as_corpus(X, reset=first, grow=self.grow_vocabulary)
-        rng = self._generator()
-        state = self._start(corpus, rng) if first else self._again(corpus)
-        self._state, self._mean_field = state, self.local_step == "mean_field"
-        self.__dict__.pop("_components", None)
-        counts = np.zeros(corpus.n_features)
-        if not first:
-            counts[: len(self._word_counts)] = self._word_counts
-        counts += np.bincount(corpus.index, corpus.value, corpus.n_features)
-        self._word_counts = counts
-        seen = state.items + corpus.n_items
-        monitor = Monitor(self, None, corpus, y)
-        items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
-        self._train(state, items, 1, rng, monitor, total=max(seen, self.total_samples or 0))
-        self.n_iter_ = getattr(self, "n_iter_", 0) + 1
-        self._finish(corpus)
-        monitor.close(state)
-        return self
-
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
-        check_choice("local_step", self.local_step, sorted(LOCAL_STEPS))
-        self._check_engine_params()
-        check_number("n_components", self.n_components, low=1, high=65_535, integer=True)
+        super().check_params()
         if self.keep_responsibilities and self.local_step != "collapsed":
             raise ValueError(
                 f"keep_responsibilities needs local_step='collapsed', got {self.local_step!r}"
             )
         if self.keep_responsibilities and self.checkpoint_dir is not None:
             raise ValueError("checkpoint_dir: kept responsibilities cannot be resumed")
-        if self.max_doc_update_iter is not None:
-            check_number("max_doc_update_iter", self.max_doc_update_iter, low=1, integer=True)
-        check_number("mean_change_tol", self.mean_change_tol, low=0)
-        self._first_alpha(), self._first_eta()
-
-    def _resolve_batch_size(self) -> int:
-        return self.batch_size or DEFAULTS[self.local_step].batch_size
+        self._first_alpha()
 
     def _first_alpha(self):
         prior = self.doc_topic_prior
@@ -369,126 +213,22 @@ class DPSVILDA(TopicModel):
             )
         return alpha.astype(np.float64)
 
-    def _first_eta(self) -> float:
-        prior = self.topic_word_prior
-        if prior is None or (isinstance(prior, str) and prior == "auto"):
-            return DEFAULTS[self.local_step].eta
-        if not isinstance(prior, numbers.Real) or not TINY < prior < np.inf:
-            raise ValueError(f"topic_word_prior must be > 0, 'auto' or None, got {prior!r}")
-        return float(prior)
-
     def _model_options(self) -> dict:
         return {
             "local_step": self.local_step,
-            "n_sweeps": self.max_doc_update_iter or DEFAULTS[self.local_step].sweeps,
+            "n_sweeps": self._n_sweeps(),
             "tol": self.mean_change_tol,
             "warm_documents": self.warm_documents,
             "learn_alpha": self._learns("doc_topic_prior"),
             "learn_eta": self._learns("topic_word_prior"),
         }
 
-    def _learns(self, prior: str) -> bool:
-        return isinstance(getattr(self, prior), str)
+    def _priors(self):
+        return {"doc_topic_prior": self.doc_topic_prior_}, {"eta": self.topic_word_prior_}
 
-    def _start(self, corpus, rng) -> State:
-        model = make_model(
-            corpus.n_features,
-            self.n_components,
-            self._first_alpha(),
-            self._first_eta(),
-            **self._model_options(),
-        )
-        return State.start(model, rng, self._n_threads, corpus.n_items, corpus.nnz)
-
-    def _again(self, corpus) -> State:
-        """The counts and the clock of the last solution, with today's settings and documents.
-
-        A prior that is learned goes on from what was learned.
-        """
-        last = self._state
-        last.renormalise()
-        if self._n_topics(last) != self.n_components:
-            raise ValueError(
-                f"n_components was {self._n_topics(last)} in the fit to go on from, "
-                f"got {self.n_components}"
-            )
-        rows = last.shared.rows
-        new = np.zeros((corpus.n_features - len(rows), rows.shape[1]), rows.dtype)
-        model = make_model(
-            corpus.n_features,
-            self.n_components,
-            self.doc_topic_prior_ if self._learns("doc_topic_prior") else self._first_alpha(),
-            self.topic_word_prior_ if self._learns("topic_word_prior") else self._first_eta(),
-            **self._model_options(),
-        )
-        return State.resume(
-            model, np.vstack([rows, new]), self._n_threads, corpus.n_items, corpus.nnz, last.step,
-            last.items,
-        )  # fmt: skip
-
-    def _finish(self, corpus) -> None:
-        self.n_batch_iter_ = self._state.step
-        self._n_features_out = self.n_components
-        # What was remembered of each document is of no use for others.
-        shared = self._state.shared
-        self._state.shared = shared._replace(
-            item_memory=shared.item_memory[:0].copy(), value_memory=shared.value_memory[:0].copy()
-        )
-        sample = corpus.select(np.arange(min(1000, corpus.n_items)))
-        self.bound_ = float(np.exp(-self._bound_per_token(sample)))
-
-    def save(self, path) -> None:
-        """Write ``model.safetensors`` and ``model.json`` into the folder `path`."""
-        check_is_fitted(self, "_state")
-        state = self._state
-        io.save_model(
-            path,
-            kind="lda",
-            arrays={
-                "lambda": self._natural(state),
-                "doc_topic_prior": self.doc_topic_prior_,
-                "word_counts": self._word_counts,
-            },
-            meta={
-                "params": io.plain_params(self), "eta": self.topic_word_prior_,
-                "step": state.step, "docs": state.items, "n_iter": self.n_iter_,
-                "bound": self.bound_, "vocabulary": self.vocabulary_,
-                "feature_names": list(getattr(self, "feature_names_in_", ())),
-            },
-        )  # fmt: skip
-
-    @classmethod
-    def load(cls, path) -> DPSVILDA:
-        """Read what :meth:`save` wrote; `partial_fit` and `warm_start` go on from it."""
-        arrays, meta = io.load_model(path, kind="lda")
-        with io.reading(path):
-            self = cls(**meta["params"])
-            self.check_params()
-            lam = arrays["lambda"]
-            model = make_model(
-                len(lam),
-                self.n_components,
-                arrays["doc_topic_prior"],
-                meta["eta"],
-                **self._model_options(),
-            )
-            rows = np.zeros(model.shape, FLOAT)
-            rows[:, : self.n_components] = lam - model.prior[0]  # shapes must agree
-            self._state = State.resume(
-                model, rows, self._n_threads, step=meta["step"], items=meta["docs"]
-            )
-            self._word_counts = arrays["word_counts"]
-            self.n_features_in_ = len(lam)
-            self.vocabulary_ = tuple(meta["vocabulary"]) if meta["vocabulary"] else None
-            if self.vocabulary_ and len(self.vocabulary_) != len(lam):
-                raise ValueError(f"{len(self.vocabulary_)} names for {len(lam)} words")
-            self._mean_field = self.local_step == "mean_field"
-            if meta["feature_names"]:
-                self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
-            self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]
-            self.bound_, self._n_features_out = meta["bound"], self.n_components
-        self.history_, self.interrupted_ = [], 0
-        return self
+    def _remake(self, n_words, arrays, meta) -> Model:
+        alpha, eta = arrays["doc_topic_prior"], meta["eta"]
+        return make_model(n_words, self.n_components, alpha, eta, **self._model_options())
 
 
 ESTIMATOR = DPSVILDA

@@ -106,8 +106,7 @@ class Plan:
         n_seeds = min(self.seeds, SEEDS.get(figure, self.seeds))
         return {
             name: [
-                replace(self.base, **self.workers, **settings, seed=seed)
-                for seed in range(n_seeds)
+                replace(self.base, **self.workers, **settings, seed=seed) for seed in range(n_seeds)
             ]
             for name, settings in make().items()
         }
@@ -160,7 +159,6 @@ class Plan:
             }
             for name, knob in knobs.items() for n in self.beyond
         }  # fmt: skip
-
 
     def _steered(self):
         points = {}

@@ -67,7 +67,8 @@ def make(folder: Path, path: Path) -> None:
         "is a point whose median seed did not come within 2 %, as high as it would be if that did "
         "not matter.  Dotted and dashed lines are the "
         "paper's models of exchanges one after the other and overlapping.</p>"
-        + "\n".join(parts) + "</html>\n",
+        + "\n".join(parts)
+        + "</html>\n",
         "utf-8",
     )
 
@@ -92,9 +93,11 @@ def _sources(folder) -> str:
         + "".join(f"<td>{html.escape(fact)}</td>" for fact in facts) + "</tr>"
         for name, command, *facts in found
     ]  # fmt: skip
-    return "<table><tr><th>file<th>command<th>machine<th>versions<th>date</tr>" + "".join(
-        rows
-    ) + "</table>"
+    return (
+        "<table><tr><th>file<th>command<th>machine<th>versions<th>date</tr>"
+        + "".join(rows)
+        + "</table>"
+    )
 
 
 def _inline(svg: str, name: str) -> str:

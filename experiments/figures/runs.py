@@ -123,9 +123,7 @@ class Store:
             return
         print(f"{len(missing)} of {len(wanted)} runs to make", flush=True)
         with ProcessPoolExecutor(jobs) as pool:
-            futures = {
-                pool.submit(simulate, run, str(folder), self.timing): run for run in missing
-            }
+            futures = {pool.submit(simulate, run, str(folder), self.timing): run for run in missing}
             for done, future in enumerate(as_completed(futures), 1):
                 run = futures[future]
                 try:

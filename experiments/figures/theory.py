@@ -124,9 +124,7 @@ def _largest(measure, alone) -> int:
 
 def slope(rows: list[dict], name: str) -> float:
     """Exponent e of ``rows[name] ~ T^e``."""
-    return float(
-        np.polyfit(np.log([r["T"] for r in rows]), np.log([r[name] for r in rows]), 1)[0]
-    )
+    return float(np.polyfit(np.log([r["T"] for r in rows]), np.log([r[name] for r in rows]), 1)[0])
 
 
 def draw(found: dict, path: Path) -> None:

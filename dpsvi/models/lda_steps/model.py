@@ -1,8 +1,4 @@
-"""LDA as a :class:`dpsvi.base.Model`: layout, first value, learned priors, the bound.
-
-Rows are words and columns topics, padded with empty columns to a multiple of the vector width.
-``lam_wk = eta + scale rows_wk`` is the Dirichlet parameter of topic k (natural parameter plus one).
-"""
+"""LDA as a :class:`dpsvi.base.Model`: rows are words, columns topics; learned priors."""
 
 from __future__ import annotations
 
@@ -13,17 +9,25 @@ import numpy as np
 from dpsvi.base import Model
 from dpsvi.kernels.fold import ETA, LEARN_ALPHA, LEARN_ETA, SWEEPS, TOL
 from dpsvi.models.lda_steps import collapsed, mean_field, responsibilities
+from dpsvi.topics import FLOAT, better_eta, first_rows, padded
 
-LANES = 16  # float32 numbers in the widest vector register; rows start on a cache line
-FLOAT = np.dtype(np.float32)
 FIRST_SWEEPS = 3  # over a document whose tokens are not assigned yet
 _FIRST_REFINE = 50  # steps
 LOCAL_STEPS = {"mean_field": mean_field.local, "collapsed": collapsed.local}
 
 
 def make_model(
-    n_words, n_topics, alpha, eta, *, local_step, n_sweeps, tol, warm_documents=False,
-    learn_alpha=False, learn_eta=False,
+    n_words,
+    n_topics,
+    alpha,
+    eta,
+    *,
+    local_step,
+    n_sweeps,
+    tol,
+    warm_documents=False,
+    learn_alpha=False,
+    learn_eta=False,
 ) -> Model:
     """The model of a corpus of `n_words` words.
 
@@ -44,7 +48,7 @@ def make_model(
     learn_alpha, learn_eta : bool
         Adapt the priors while fitting.
     """
-    columns = -(-n_topics // LANES) * LANES
+    columns = padded(n_topics)
     alphas = np.zeros(columns)
     alphas[:n_topics] = alpha
     options = np.zeros(5)
@@ -55,7 +59,7 @@ def make_model(
         shape=(n_words, columns),
         prior=np.full(columns, eta, FLOAT),
         hyper=np.concatenate([alphas, options]),
-        init=partial(_first_rows, n_words, n_topics, columns),
+        init=partial(first_rows, n_words, n_topics),
         local=LOCAL_STEPS[local_step],
         scratch=partial(_scratch, columns),
         item_memory=columns if warm_documents else 0,
@@ -72,18 +76,6 @@ def with_responsibilities(model: Model) -> Model:
         hyper=hyper, local=responsibilities.local, item_memory=0, value_memory=columns,
         additive=True,
     )  # fmt: skip
-
-
-def _first_rows(n_words, n_topics, columns, rng):
-    # Topics must differ to begin with, but little.  Uniform with the mean 1 and the deviation 0.1
-    # of the Gamma(100, 1/100) of Hoffman et al. (2010), which takes ten times as long to draw:
-    # 100,000 words and 100 topics are 10 million numbers.
-    noise = rng.random((n_words, n_topics), dtype=np.float32)
-    noise *= np.float32(0.2 * 3**0.5)
-    noise += np.float32(1 - 0.1 * 3**0.5)
-    rows = np.zeros((n_words, columns), np.float32)
-    rows[:, :n_topics] = noise
-    return rows
 
 
 def _scratch(columns, longest):
@@ -110,12 +102,8 @@ def refine(hyper, state, tally) -> None:
             new = old * tally[:columns][real] / tally[columns]
         hyper[:columns][real] = np.clip(np.sqrt(old * new), 1e-3, 10.0)
     if hyper[columns + LEARN_ETA]:
-        # 2,000 words say enough about one number.
-        every = max(1, state.model.shape[0] // 2000)
-        sample = state.scale * state.shared.rows[::every, :][:, real].astype(np.float64)
-        totals = state.scale * state.shared.totals.sum(axis=0)[real]
-        hyper[columns + ETA] = fixed_point_eta(
-            hyper[columns + ETA], sample, totals, state.model.shape[0]
+        hyper[columns + ETA] = better_eta(
+            hyper[columns + ETA], state, state.model.shape[0], np.count_nonzero(real)
         )
         state.model.prior[:] = hyper[columns + ETA]
 
@@ -143,50 +131,3 @@ def newton_alpha(alpha, mean_log_theta, n_steps: int = 20):
         if np.max(np.abs(scale * step) / alpha) < 1e-6:
             break
     return alpha
-
-
-def fixed_point_eta(eta, sample, totals, n_words, n_steps: int = 5):
-    """A few of Minka's (2000) fixed-point steps for a symmetric Dirichlet, given expected counts.
-
-    Counts are random here too; see :func:`dpsvi.kernels.fold.count_evidence`.
-
-    Parameters
-    ----------
-    eta : float
-    sample : float64 array, (n_sampled_words, n_topics)
-        Expected counts of some of the words.
-    totals : float64 array, (n_topics,)
-        Expected counts of all words.
-    n_words, n_steps : int
-    """
-    from scipy.special import psi
-
-    sample = np.maximum(sample, 1e-6)
-    present = -np.expm1(-sample)
-    for _ in range(n_steps):
-        above = (present * (psi(sample / present + eta) - psi(eta))).sum()
-        below = (psi(totals + n_words * eta) - psi(n_words * eta)).sum()
-        eta = float(np.clip(eta * above / (len(sample) * below), 1e-4, 10.0))
-    return eta
-
-
-def document_bounds(alpha, gamma, log_norm, lengths):
-    """The document terms of the bound (43) at given gamma, in nats; (n_items,).
-
-    Parameters
-    ----------
-    alpha : array, (n_topics,)
-    gamma : array, (n_items, n_topics)
-    log_norm : array, (n_items,)
-        sum_w c_dw log sum_k exp(psi(gamma_dk) + E log beta_kw).
-    lengths : array, (n_items,)
-    """
-    from scipy.special import gammaln, psi
-
-    gamma = gamma.astype(np.float64)
-    total = gamma.sum(axis=1)
-    e_log_theta = psi(gamma) - psi(total)[:, None]
-    words = log_norm - lengths * psi(total)
-    prior = gammaln(alpha.sum()) - gammaln(alpha).sum()
-    entropy = gammaln(gamma).sum(axis=1) - gammaln(total)
-    return words + ((alpha - gamma) * e_log_theta).sum(axis=1) + prior + entropy

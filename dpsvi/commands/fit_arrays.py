@@ -1,0 +1,77 @@
+"""``dpsvi fit NAME --data FILE``: any model that is fitted to arrays."""
+
+from __future__ import annotations
+
+
+def add_arguments(parser, name: str) -> None:
+    """Arguments that say which data the model is fitted to."""
+    group = parser.add_argument_group("data")
+    group.add_argument(
+        "--data", required=True, metavar="FILE",
+        help=".npy; .npz with X, y, groups, lengths, or sparse; .mtx; .csv with a header",
+    )  # fmt: skip
+    for role, text in (
+        ("y", "the target"),
+        ("groups", "the group of a row"),
+        ("sequence", "the sequence of a row"),
+    ):
+        group.add_argument(f"--{role}", metavar="COLUMN", help=f"of a .csv: {text}")
+
+
+def read(args) -> dict:
+    """Arguments of the estimator's `fit`."""
+    import inspect
+
+    from dpsvi import models
+    from dpsvi.data_files import read_data
+
+    data = read_data(args.data, y=args.y, groups=args.groups, sequence=args.sequence)
+    taken = inspect.signature(models.get(args.name).fit).parameters
+    unknown = sorted(set(data) - set(taken))
+    if unknown:
+        raise ValueError(f"{args.data}: the model {args.name} takes no {', '.join(unknown)}")
+    return data
+
+
+def parameters(args, data) -> dict:
+    """Parameters of the estimator that the arguments give, besides --set."""
+    return {"validation_size": args.held_out or None}
+
+
+def described(data) -> str:
+    """The data in a line of the log."""
+    return ", ".join(f"{name} {array.shape}" for name, array in data.items())
+
+
+def metrics(entry: dict, data, items_a_second: float):
+    """Pairs (name, value, split) of an entry of the history."""
+    if "score" in entry:
+        yield "score", entry["score"], "heldout"
+    yield "items_per_second", items_a_second, "train"
+
+
+def write(folder, estimator, data) -> None:
+    """Nothing besides the model."""
+
+
+def write_page(folder) -> None:
+    """No page: it shows topics."""
+
+
+def summary(estimator, data) -> dict:
+    """Numbers of the run."""
+    last = estimator.history_[-1] if estimator.history_ else {}
+    return {
+        "model": type(estimator).__name__, "shape": list(data["X"].shape),
+        "passes": estimator.n_iter_, "seconds": last.get("seconds", 0.0),
+        "lower_bound": estimator.lower_bound_, "score": last.get("score"),
+        "simulated": estimator.engine == "simulated",
+    }  # fmt: skip
+
+
+def describe(result, estimator, folder) -> list[str]:
+    """The same as lines of text."""
+    lines = [f"{result['model']}: lower bound {result['lower_bound']:,.6g} nats"]
+    if result["score"] is not None:
+        lines.append(f"held-out score {result['score']:.6g}")
+    return lines

@@ -1,0 +1,111 @@
+"""``dpsvi fit lda``, ``dpsvi fit hdp``: a corpus in; topics and a page out."""
+
+from __future__ import annotations
+
+from dpsvi.commands.common import add_corpus_arguments, read_corpus
+
+
+def _prior(text):
+    return text if text == "auto" else float(text)
+
+
+def add_arguments(parser, name: str) -> None:
+    """Arguments that say what is fitted to which documents."""
+    add_corpus_arguments(parser)
+    model = parser.add_argument_group("model")
+    model.add_argument("--topics", type=int, default=100, metavar="K", help="[%(default)s]")
+    if name == "lda":
+        for flag in ("--doc-topic-prior", "--topic-word-prior"):
+            model.add_argument(flag, type=_prior, default="auto", metavar="X", help="[%(default)s]")
+        model.add_argument(
+            "--local-step", choices=["collapsed", "mean_field"], default="collapsed",
+            help="[%(default)s]",
+        )  # fmt: skip
+        model.add_argument("--warm-documents", action="store_true")
+        model.add_argument("--keep-responsibilities", action="store_true")
+
+
+def read(args) -> dict:
+    """Arguments of the estimator's `fit`."""
+    return {"X": read_corpus(args)}
+
+
+def parameters(args, data) -> dict:
+    """Parameters of the estimator that the arguments give."""
+    n_items, held_out = data["X"].n_items, args.held_out
+    if held_out is None:
+        held_out = min(2000, -(-n_items // 20)) if n_items > 1 else 0
+    given = {"n_components": args.topics, "validation_size": held_out or None}
+    if args.name == "lda":
+        for name in (
+            "doc_topic_prior", "topic_word_prior", "local_step", "warm_documents",
+            "keep_responsibilities",
+        ):  # fmt: skip
+            given[name] = getattr(args, name)
+    return given
+
+
+def described(data) -> str:
+    """The data in a line of the log."""
+    corpus = data["X"]
+    return f"{corpus.n_items} documents, {corpus.n_features} words, {int(corpus.n_tokens)} tokens"
+
+
+def metrics(entry: dict, data, items_a_second: float):
+    """Pairs (name, value, split) of an entry of the history."""
+    for name in ("perplexity", "log_likelihood", "unigram_perplexity"):
+        if name in entry:
+            yield name, entry[name], "heldout"
+    corpus = data["X"]
+    yield "tokens_per_second", items_a_second * corpus.n_tokens / corpus.n_items, "train"
+
+
+def write(folder, estimator, data) -> None:
+    """Files of the run folder besides the model."""
+    import numpy as np
+
+    words = estimator.top_words(20)
+    weights = np.asarray(estimator.components_, np.float64).sum(axis=1)
+    folder.write_topics(estimator.components_, words, weights / weights.sum())
+    folder.write_vocabulary(data["X"].vocabulary)
+
+
+def write_page(folder) -> None:
+    """The HTML page, which reads all other files."""
+    from dpsvi.report import write_report
+
+    write_report(folder.path)
+
+
+def summary(estimator, data) -> dict:
+    """Numbers of the run: held-out perplexity, baseline, speed, size."""
+    corpus = data["X"]
+    last = estimator.history_[-1] if estimator.history_ else {}
+    tokens = corpus.n_tokens / corpus.n_items * last.get("docs", 0)
+    seconds = last.get("seconds", 0.0)
+    return {
+        "topics": estimator.n_components, "documents": corpus.n_items,
+        "words": corpus.n_features, "tokens": int(corpus.n_tokens),
+        "passes": estimator.n_iter_, "seconds": seconds,
+        "tokens_per_second": tokens / seconds if seconds else None,
+        "perplexity": last.get("perplexity"), "log_likelihood": last.get("log_likelihood"),
+        "unigram_perplexity": last.get("unigram_perplexity"), "bound_perplexity": estimator.bound_,
+        "simulated": estimator.engine == "simulated",
+    }  # fmt: skip
+
+
+def describe(result, estimator, folder) -> list[str]:
+    """The same as lines of text, with the topics."""
+    from dpsvi.commands.topics import table
+
+    lines = [table(estimator, 8), ""]
+    if result["perplexity"] is not None:
+        lines.append(
+            f"held-out perplexity {result['perplexity']:,.0f} "
+            f"({result['log_likelihood']:.3f} nats a token); "
+            f"unigram baseline {result['unigram_perplexity']:,.0f}"
+        )
+    if result["tokens_per_second"]:
+        lines.append(f"{result['tokens_per_second'] / 1e6:.2f} million tokens per second")
+    lines.append(f"open {folder.path / 'report.html'} in a browser")
+    return lines

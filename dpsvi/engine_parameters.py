@@ -1,0 +1,128 @@
+"""The constructor parameters that every estimator has: how a fit runs, not what it fits.
+
+An estimator lists its own parameters; :func:`engine_parameters` adds these behind them, to the
+signature that scikit-learn reads, to the instance and to the docstring.  One that an estimator
+lists itself is its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from functools import wraps
+from types import MappingProxyType
+
+_DEFAULTS = MappingProxyType({
+    "engine": "threads", "n_jobs": None, "local_steps": None, "batch_size": 256, "max_iter": 30,
+    "n_init": 1, "learning_decay": 0.6, "learning_offset": 10.0, "learning_rate": None,
+    "lr_rule": "constant", "total_samples": None, "early_stopping": False, "validation_size": None,
+    "evaluate_every": 1.0, "tol": 1e-3, "n_iter_no_change": 2, "warm_start": False,
+    "random_state": None, "verbose": 0, "callbacks": None, "cluster": None,
+    "checkpoint_dir": None, "checkpoint_seconds": 60.0,
+})  # fmt: skip
+
+_TEXT = """\
+    engine : str, default="threads"
+        ``"serial"``, ``"threads"``: lock-free threads in this process, ``"mpi"``: several
+        processes with such threads, started by ``mpiexec -n 5 python -m mpi4py script.py``, or
+        ``"simulated"``: a virtual cluster.
+    n_jobs : int or None, default=None
+        Threads p; None is 1, -1 all cores.  With more than one, results vary from run to run
+        within the noise of seeds; one thread is reproducible.
+    local_steps : int or None, default=None
+        B: threads meet after each p * B steps.  None: only at the end of a pass; for ``"mpi"``
+        128 at most, fewer where that is a large part of a pass.
+    batch_size : int, default={batch_size}
+        {Items} in a step, S.
+    max_iter : int, default={max_iter}
+        Passes over the data.
+    n_init : int, default={n_init}
+        Fits from so many first values, each of up to `max_iter` passes, of which `fit` keeps the
+        one with the highest ELBO of the training data.  `partial_fit` and a fit that goes on by
+        `warm_start` have one.  Above 1 there can be no `checkpoint_dir`.
+    learning_decay, learning_offset : float, default={learning_decay}, {learning_offset}
+        kappa in (0, 1], above 0.5 for convergence, and tau_0 > 0 of
+        ``rho_t = (t + tau_0) ** -kappa``.
+    learning_rate : float in (0, 1] or None, default=None
+        Constant rate instead; 1 and a batch of all {items} is coordinate ascent.  A decreasing
+        rate starts with fewer threads than `n_jobs` while it is above 0.3 / n_jobs; a constant one
+        keeps all threads at work from the start.
+    lr_rule : {{"constant", "per_sample", "per_T"}}, default="constant"
+        How the rate is carried over to p threads and B local steps, rule (13).
+    total_samples : float or None, default=None
+        N for `partial_fit`; None: the {items} seen so far.
+    early_stopping : bool, default=False
+        Stop when the held-out score has not improved by `tol` (relative) in
+        `n_iter_no_change` evaluations.
+    validation_size : float in (0, 1), int or None, default=None
+        Share or number of {items} held out to follow the score.
+    evaluate_every : float, default=1.0
+        Passes between evaluations of the held-out score: a whole number, or below 1.  Callbacks
+        are called after every pass at least.
+    tol : float, default=1e-3
+    n_iter_no_change : int, default=2
+    warm_start : bool, default=False
+        `fit` goes on from the last solution, prior included.
+    random_state : int, RandomState instance or None, default=None
+    verbose : int, default=0
+        1 shows progress on stderr.
+    callbacks : sequence of callables or None, default=None
+        Each gets a :class:`dpsvi.base.Event` at each evaluation; a true answer ends the fit.
+    cluster : dpsvi.Cluster or None, default=None
+        Options of ``engine="mpi"``; None: the defaults of :class:`dpsvi.cluster.Cluster`.
+    checkpoint_dir : path or None, default=None
+        Folder whose ``checkpoints/`` `fit` writes to and :meth:`resume` reads from.
+    checkpoint_seconds : float, default=60.0
+        Between two checkpoints."""
+_ENTRIES = re.split(r"\n(?=    \S)", _TEXT)
+
+
+def engine_parameters(items: str, *, without: tuple[str, ...] = (), **defaults):
+    """Class decorator: add the parameters above to an estimator.
+
+    Parameters
+    ----------
+    items : str
+        What the data are made of, in the plural, for the docstring, whose line ``{engine}``
+        becomes the description of the parameters.
+    without : tuple of str
+        Parameters that it does not have.
+    **defaults
+        Where the estimator's differ.
+
+    Examples
+    --------
+    >>> @engine_parameters("points", batch_size=64)
+    ... class Means:
+    ...     def __init__(self, n_means=1):
+    ...         self.n_means = n_means
+    >>> Means(3, n_jobs=2).batch_size
+    64
+    """
+
+    def decorate(cls):
+        own = cls.__init__
+        signature = inspect.signature(own)
+        values = {**_DEFAULTS, **defaults}
+        values = {k: v for k, v in values.items() if k not in {*signature.parameters, *without}}
+        added = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
+            for name, value in values.items()
+        ]
+
+        @wraps(own)
+        def __init__(self, *args, **kwargs):
+            vars(self).update({k: kwargs.pop(k, value) for k, value in values.items()})
+            own(self, *args, **kwargs)
+
+        __init__.__signature__ = signature.replace(
+            parameters=[*signature.parameters.values(), *added]
+        )
+        cls.__init__ = __init__
+        if cls.__doc__:
+            entries = [e for e in _ENTRIES if e.split(" :")[0].split(", ")[0].strip() in values]
+            text = "\n".join(entries).format(items=items, Items=items.capitalize(), **values)
+            cls.__doc__ = cls.__doc__.replace("    {engine}", text)
+        return cls
+
+    return decorate

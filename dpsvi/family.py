@@ -1,0 +1,266 @@
+"""The face of every model that is not a topic model: fit, partial_fit, warm start, save, load.
+
+All that such a model learns is ``lam``, and all that it needs to know besides is in its prior and
+its ``hyper`` vector: so a fitted model is three arrays, and one class writes and reads them all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpsvi import io
+from dpsvi.base import Items
+from dpsvi.checks import check_number
+from dpsvi.errors import ModelFormatError
+from dpsvi.estimator import Monitor, SVIEstimator, unchanged_on_error, with_callbacks
+from dpsvi.jit import as_items
+from dpsvi.svi import State
+
+
+class FamilyEstimator(SVIEstimator):
+    """Base of the estimators of the model family.
+
+    A subclass is decorated by :func:`dpsvi.engine_parameters.engine_parameters`, names its files by
+    `_kind` and the parameters that cannot change between two calls by `_sizes`, and defines
+
+    * ``check_params()``: call this class's, then check its own parameters;
+    * ``_read(X, y, *, reset, **more) -> Items``: validated data, ``n_features_in_`` set on reset;
+    * ``_start(items, total, rng) -> State``: priors resolved, first value of the parameters, for
+      `total` items of which `items` are a sample;
+    * ``_model(shape, prior, hyper) -> Model``: a static method, the model of these arrays;
+    * ``_fitted(state) -> dict``: fitted attributes, their names ending in an underscore;
+    * ``_bounds(state, items) -> array``: the items' terms of the ELBO, in nats;
+    * ``_divergence(state) -> float``: KL of the global parameters from their prior, in nats;
+    * ``_score(state, items) -> float``, if held-out items are not scored by their mean bound.
+
+    Parameters of `fit` besides X and y (the lengths of sequences, groups) go to `_read`.
+    """
+
+    _kind: str
+    _sizes: tuple[str, ...] = ()
+    _extra: tuple[str, ...] = ()  # more attributes that `fit` sets, numbers, text or arrays
+
+    # --- fitting ------------------------------------------------------------------------------
+
+    def check_params(self) -> None:
+        """Raise ValueError or TypeError for the first parameter that is not allowed."""
+        self._check_engine_params()
+        check_number("n_init", self.n_init, low=1, integer=True)
+        if self.n_init > 1 and self.checkpoint_dir is not None:
+            raise ValueError(
+                "checkpoint_dir needs n_init=1, for a checkpoint holds one fit; "
+                f"got n_init={self.n_init!r}"
+            )
+
+    @unchanged_on_error
+    @with_callbacks
+    def fit(self, X, y=None):
+        """Learn the model from X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y)
+
+    @unchanged_on_error
+    @with_callbacks
+    def partial_fit(self, X, y=None):
+        """Go on learning with one pass over X, the next data of a stream.
+
+        The first call also sets the priors that are None and the first parameters, so let it
+        have enough data to tell both.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        return self._partial_fit(X, y)
+
+    def _fit(self, X, y, **more):
+        self.check_params()
+        going_on = self.warm_start and hasattr(self, "_state")
+        items = self._read(X, y, reset=not going_on, **more)
+        rng = self._generator()
+        chosen, held_out = self._hold_out(count(items), rng)
+        train = take(items, chosen) if len(held_out) else items
+        monitor = Monitor(self, take(items, held_out) if len(held_out) else None, X, y)
+        n, best = count(train), None
+        left = 1 if going_on else self.n_init
+        while left:
+            monitor.restart()
+            self._state = self._again() if going_on else self._begin(train, n, rng)
+            first = self._state.items
+            self._train(self._state, train, self.max_iter, rng, monitor, checkpoints=True)
+            self.n_iter_ = max(1, -(-(self._state.items - first) // n))
+            self._finish(train, n)
+            if best is None or self._agree(self.lower_bound_ > best["lower_bound_"]):
+                best = dict(vars(self))
+            left -= 1
+            interrupted = self.interrupted_
+            if left and self._agree(monitor.cancelled or interrupted != 0):
+                break
+        vars(self).update(best, interrupted_=interrupted)
+        monitor.close(self._state)
+        return self
+
+    def _partial_fit(self, X, y, **more):
+        self.check_params()
+        first = not hasattr(self, "_state")
+        items = self._read(X, y, reset=first, **more)
+        rng, n = self._generator(), count(items)
+        seen = n + (0 if first else self._state.items)
+        total = max(seen, self.total_samples or 0)
+        self._state = self._begin(items, total, rng) if first else self._again()
+        monitor = Monitor(self, None, X, y)
+        self._train(self._state, items, 1, rng, monitor, total=total)
+        self.n_iter_ = getattr(self, "n_iter_", 0) + 1
+        self._finish(items, total)
+        monitor.close(self._state)
+        return self
+
+    def _begin(self, items, total, rng) -> State:
+        self._started = {name: getattr(self, name) for name in self._sizes}
+        return self._start(items, total, rng)
+
+    def _again(self) -> State:
+        """The same parameters and clock for other data."""
+        for name, value in self._started.items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f"{name} was {value!r} when the fit started, got {getattr(self, name)!r}"
+                )
+        state = self._state
+        state.settle()
+        state.renormalise()
+        return State.resume(
+            state.model, state.shared.rows, self._n_threads, step=state.step, items=state.items
+        )
+
+    def _finish(self, items, total) -> None:
+        self._state.settle()
+        vars(self).update(self._attributes(self._state))
+        self.n_batch_iter_ = self._state.step
+        self.lower_bound_ = self._lower_bound(self._state, items, total)
+
+    def _lower_bound(self, state, items, total) -> float:
+        """ELBO (43) in nats: `total` times the mean of the items' terms, less the divergence."""
+        return float(total * np.mean(self._bounds(state, items)) - self._divergence(state))
+
+    def _score(self, state, items) -> float:
+        return float(np.mean(self._bounds(state, items)))
+
+    def _held_out_score(self, state, items) -> dict:
+        return {"score": self._score(state, items)}
+
+    def _attributes(self, state) -> dict:
+        kept = (
+            "n_features_in_", "feature_names_in_", "_n_threads", "_started", "_dtype", *self._extra,
+        )  # fmt: skip
+        return (
+            {"_state": state}
+            | {name: vars(self)[name] for name in kept if name in vars(self)}
+            | self._fitted(state)
+        )
+
+    def _points(self, X, reset: bool):
+        """X as a checked float array, (n_samples, n_features); results will be of its type."""
+        X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C")
+        if reset:
+            self._dtype = str(X.dtype)
+        return X
+
+    def _array(self, name, shape):
+        """A parameter as a float64 array of this shape; raises ValueError if it is not."""
+        array = np.array(getattr(self, name), dtype=np.float64)
+        if array.shape != shape or not np.isfinite(array).all():
+            raise ValueError(f"{name} must be finite and of shape {shape}, got {array!r}")
+        return array
+
+    def _check_positive(self, *names) -> None:
+        """Each of these parameters is None or a number above 0."""
+        for name in names:
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), low=0, open_low=True)
+
+    # --- files --------------------------------------------------------------------------------
+
+    def save(self, path) -> None:
+        """Write ``model.safetensors`` and ``model.json`` into the folder `path`."""
+        check_is_fitted(self, "_state")
+        state = self._state
+        extra = {name: vars(self)[name] for name in self._extra if name in vars(self)}
+        arrays = {k: v for k, v in extra.items() if isinstance(v, np.ndarray) and v.dtype != object}
+        io.save_model(
+            path,
+            kind=self._kind,
+            arrays={
+                "lambda": state.natural(), "prior": state.model.prior, "hyper": state.model.hyper,
+                **arrays,
+            },
+            meta={
+                "params": io.plain_params(self), "step": state.step, "items": state.items,
+                "n_iter": self.n_iter_, "lower_bound": self.lower_bound_,
+                "started": self._started, "n_features": self.n_features_in_, "dtype": self._dtype,
+                "feature_names": list(getattr(self, "feature_names_in_", ())),
+                "extra": {k: v for k, v in extra.items() if k not in arrays},
+            },
+        )  # fmt: skip
+
+    @classmethod
+    def load(cls, path):
+        """Read what :meth:`save` wrote; `partial_fit` and `warm_start` go on from it."""
+        arrays, meta = io.load_model(path, kind=cls._kind)
+        with io.reading(path):
+            self = cls(**meta["params"])
+            self.check_params()
+            lam, prior = arrays.pop("lambda"), arrays.pop("prior")
+            model = cls._model(lam.shape, prior, arrays.pop("hyper"))
+            if not np.isfinite(lam).all():
+                raise ModelFormatError(f"{path}: parameters are NaN or infinite")
+            clock = {"step": meta["step"], "items": meta["items"]}
+            state = State.resume(model, lam - prior, self._n_threads, **clock)
+            self.n_features_in_, self._started = meta["n_features"], meta["started"]
+            self._dtype = meta["dtype"]
+            if meta["feature_names"]:
+                self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
+            vars(self).update(meta["extra"] | {k: arrays[k] for k in arrays if k in cls._extra})
+            vars(self).update(self._attributes(state))
+            self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]
+            self.lower_bound_, self.history_ = meta["lower_bound"], []
+        return self
+
+
+def count(items: Items) -> int:
+    """Number of items."""
+    return len(items.offsets) - 1
+
+
+def take(items: Items, chosen) -> Items:
+    """The items with these numbers, in this order."""
+    starts, sizes = items.offsets[chosen], np.diff(items.offsets)[chosen]
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    places = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
+    index = items.index[places] if len(items.index) else items.index
+    return as_items(offsets, index, items.value[places], items.value.dtype)
+
+
+def dense_items(X, offsets=None) -> Items:
+    """Rows of X as items of dense values, one each, or ``offsets[i]:offsets[i + 1]`` to item i.
+
+    A float64 array in C order is not copied.
+    """
+    offsets = np.arange(len(X) + 1) if offsets is None else np.asarray(offsets)
+    flat = np.ravel(X)
+    return as_items(offsets.astype(np.int64) * X.shape[1], [], flat, np.dtype(np.float64))

@@ -1,0 +1,119 @@
+"""Rows of gamma variables with a random rate, and users explained by items (Gopalan et al. 2015).
+
+Both sides of hierarchical Poisson factorisation have the same form.  A row x_k, k = 1 ... K, of
+user or item factors has
+
+    rate ~ Ga(c', c' / d'),   x_k ~ Ga(c, rate),   q(x_k) = Ga(s_k, e + t_k),   e = E[rate],
+
+where the exposure t_k is the sum of factor k over the other side, and
+``q(rate) = Ga(c' + K c, c' / d' + sum_k E[x_k])``.  Given the shapes s, the best q(rate) and the
+best rates of q(x) depend on each other through one number, e, so both are had by solving for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpsvi.expfam.digamma import exp_digamma
+from dpsvi.jit import inline_kernel, kernel
+from dpsvi.kernels.fold import fold
+
+# Newton's method squares the error of e, so a step of this relative size is the last one.
+_CLOSE = 1e-6
+
+# Positions in hyper: sizes, then (c, c' + K c, c' / d') of users and of items.
+N_COMPONENTS, SWEEPS, TOL, USERS, ITEMS = 0, 1, 2, 3, 6
+
+
+@inline_kernel
+def solve_rate(shape, exposure, total, base):
+    """The e of a row: ``e (base + sum_k s_k / (e + t_k)) = total``, here c' + K c and c' / d'.
+
+    The left side rises from 0 and is concave in e, so the root is unique and Newton's method
+    climbs to it from any point below; ``total / (base + sum_k s_k / t_k)`` is one.
+    """
+    slope = 0.0
+    for k in range(shape.shape[0]):
+        slope += shape[k] / exposure[k]
+    e = total / (base + slope)
+    step = e
+    while step > _CLOSE * e:
+        mean = 0.0
+        slope = 0.0
+        for k in range(shape.shape[0]):
+            inverse = 1.0 / (e + exposure[k])
+            part = shape[k] * inverse
+            mean += part
+            slope += part * inverse
+        step = (total - e * (base + mean)) / (base + mean - e * slope)
+        e += step
+    return e
+
+
+@inline_kernel
+def explain(basis, ids, counts, exposure, hyper, shape, weight, total, ratio):
+    """Iterate the factors of one user; returns e, its ``E[rate]``.
+
+    Leaves `weight`, exp(E log theta), and the `ratio` of each count to ``sum_k weight_k basis_k``
+    as they were in the last sweep, from which `shape` was made.  Columns beyond the K components
+    hold 0, their `exposure` is 1.
+    """
+    n, n_columns = int(hyper[N_COMPONENTS]), shape.shape[0]
+    prior, top, base = hyper[USERS], hyper[USERS + 1], hyper[USERS + 2]
+    count = 0.0
+    for i in range(counts.shape[0]):
+        count += counts[i]
+    for k in range(n_columns):
+        shape[k] = prior + count / n if k < n else 0.0
+    e = solve_rate(shape, exposure, top, base)
+    for _ in range(int(hyper[SWEEPS])):
+        for k in range(n):
+            weight[k] = exp_digamma(shape[k]) / (e + exposure[k])
+        fold(basis, ids, counts, weight, total, ratio)
+        change = 0.0
+        for k in range(n):
+            new = prior + weight[k] * total[k]
+            change += abs(new - shape[k])
+            shape[k] = new
+        e = solve_rate(shape, exposure, top, base)
+        if change < hyper[TOL] * n:
+            break
+    return e
+
+
+@kernel
+def infer(basis, items, exposure, hyper, shapes, rates, log_norm):
+    """Factors of all users with the items held fixed; each on its own.
+
+    Parameters
+    ----------
+    basis : float64 array, (n_rows, n_columns)
+        exp(E log beta).
+    items : Items
+    exposure : float64 array, (n_columns,)
+        sum_i E[beta_ik], times the share of a user's counts that are in `items`.
+    hyper : float64 array
+    shapes, rates : float64 arrays, (n_users, n_columns), (n_users,)
+        Written: q(theta_uk) = Ga(shapes_uk, rates_u + exposure_k).
+    log_norm : float64 array, (n_users,)
+        Written: ``sum_i y_ui log sum_k exp(E log theta_uk + E log beta_ik)``.
+    """
+    n, n_columns = int(hyper[N_COMPONENTS]), shapes.shape[1]
+    longest = 0
+    for u in range(shapes.shape[0]):
+        longest = max(longest, items.offsets[u + 1] - items.offsets[u])
+    weight, total, ratios = np.zeros(n_columns), np.empty(n_columns), np.empty(longest)
+    for u in range(shapes.shape[0]):
+        start, stop = items.offsets[u], items.offsets[u + 1]
+        ids, counts, ratio = (
+            items.index[start:stop],
+            items.value[start:stop],
+            ratios[: stop - start],
+        )
+        rates[u] = explain(basis, ids, counts, exposure, hyper, shapes[u], weight, total, ratio)
+        for k in range(n):
+            weight[k] = exp_digamma(shapes[u, k]) / (rates[u] + exposure[k])
+        fold(basis, ids, counts, weight, total, ratio)
+        log_norm[u] = 0.0
+        for i in range(stop - start):
+            log_norm[u] += counts[i] * np.log(counts[i] / ratio[i])

@@ -1,0 +1,196 @@
+"""Dirichlet-process mixture of Gaussians (Blei and Jordan 2006; paper, 7.2) by DPSVI.
+
+    V_k ~ Beta(1, omega),    pi_k = V_k prod_{j<k} (1 - V_j),    k = 1, 2, ...
+    omega ~ Gamma(s_1, rate s_2),    z_n ~ Cat(pi),    x_n ~ N(mu_{z_n}, Lambda_{z_n}^-1)
+
+with the components of the finite mixture.  Component k is ``N_k | kappa_k | h_k | Psi_k | nu_k`` in
+lam: the counts have the prior 0, and sticks and concentration are the best ones for these counts,
+:mod:`dpsvi.expfam.stick_breaking`.  Nothing else is new: the statistics and the local step are
+those of :mod:`dpsvi.expfam.mixture`, with ``E ln pi_k = E ln V_k + sum_{j<k} E ln(1 - V_j)``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from dpsvi.base import Model
+from dpsvi.checks import check_number
+from dpsvi.engine_parameters import engine_parameters
+from dpsvi.expfam import mixture
+from dpsvi.expfam.components import Prior, standardise
+from dpsvi.expfam.mixture import add_points, counts, natural, unpack
+from dpsvi.expfam.stick_breaking import Sticks, expected_log_weights
+from dpsvi.jit import kernel
+from dpsvi.mixture_model import MixtureEstimator
+
+
+@kernel
+def expect(sums, scale, hyper, expected):
+    """Fill `expected`, (K, columns), with all that the local step needs of the parameters.
+
+    A row is a component in standard form, behind the part of ln r_nk that does not depend on x_n.
+    `sums` is (lam - prior) / scale in one vector.
+    """
+    floor, _, prior, concentration_prior = unpack(hyper)
+    natural(sums, scale, prior, expected)
+    expected_log_weights(expected, concentration_prior)
+    standardise(expected, floor)
+
+
+def local(shared, scale, hyper, items, batch, work):
+    """See :class:`dpsvi.base.Model`; items are points, the one row is always touched."""
+    _, origins, prior, _ = unpack(hyper)
+    expected = work.expected[0].reshape(prior.shape)
+    expect(work.totals, scale, hyper, expected)
+    return add_points(items, batch, expected, origins, work)
+
+
+def make_model(concentration_prior, prior: Prior, origins) -> Model:
+    """The mixture as a :class:`dpsvi.base.Model`.
+
+    Parameters
+    ----------
+    concentration_prior : (s_1, s_2) or (omega,), > 0
+    prior : Prior
+    origins : float64 array, (K, D)
+        Where each component counts from.
+    """
+    return mixture.make_model(_KIND, local, prior, origins, 0.0, concentration_prior)
+
+
+def read_sticks(state) -> Sticks:
+    """The sticks and the concentration of a state."""
+    return Sticks.of(counts(state), unpack(state.model.hyper)[3])
+
+
+_KIND = "dp_mixture"
+
+
+@engine_parameters("points")
+class DPSVIDPMixture(MixtureEstimator):
+    """Dirichlet-process mixture of Gaussians by (asynchronous) stochastic variational inference.
+
+    It learns how many components the data need, of at most `n_components`, and the concentration.
+
+    Parameters
+    ----------
+    n_components : int, default=20
+        Truncation K: the most components that q has.  More than are needed cost time only; those
+        stay empty, see `n_components_active_`.
+    covariance_type : {"full", "diag"}, default="full"
+    weight_concentration_prior : float or "auto", default="auto"
+        omega > 0 of the sticks; more means more components.  "auto" learns it, with the prior
+        Gamma(concentration_shape, concentration_rate).
+    concentration_shape, concentration_rate : float, default=1.0
+        s_1, s_2 > 0.
+    {components}
+    {engine}
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+        E[pi], normalised: beyond the truncation there is a little weight, too.
+    counts_ : ndarray of shape (n_components,)
+        N_k, the expected number of points of each component.
+    n_components_active_ : int
+        Components that have at least one point, ``(counts_ >= 1).sum()``; the others are empty.
+    concentration_ : float
+        E[omega].
+    weight_concentration_ : ndarray of shape (2, n_components)
+        a and b of the sticks, ``Beta(a, b)``, largest component first.
+    {attributes}
+
+    Notes
+    -----
+    Components keep their numbers from call to call, so that predictions can be compared; sticks go
+    by size at all times.
+
+    scikit-learn's ``BayesianGaussianMixture`` with
+    ``weight_concentration_prior_type="dirichlet_process"`` is this model with a given omega, and
+    with sticks in the order that k-means found.
+
+    Inference is in float64; for float32 data the fitted arrays, responsibilities and scores are
+    float32.
+
+    References
+    ----------
+    Blei, Jordan (2006), Bayesian Analysis 1, doi:10.1214/06-BA104.
+    Kurihara, Welling, Vlassis (2007), Advances in Neural Information Processing Systems 19.
+    Mohamad, Alamri, Bouchachia (2022), Machine Learning, doi:10.1007/s10994-022-06243-3.
+    Hoffman, Blei, Wang, Paisley (2013), JMLR 14.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> X[:250] += 10
+    >>> mixture = DPSVIDPMixture(n_components=8, random_state=0).fit(X)
+    >>> mixture.n_components_active_
+    2
+    """
+
+    def __init__(
+        self, n_components=20, *, covariance_type="full", weight_concentration_prior="auto",
+        concentration_shape=1.0, concentration_rate=1.0, mean_precision_prior=None,
+        mean_prior=None, degrees_of_freedom_prior=None, covariance_prior=None,
+        init_params="merge",
+    ):  # fmt: skip
+        super().__init__(
+            n_components, covariance_type, mean_precision_prior, mean_prior,
+            degrees_of_freedom_prior, covariance_prior, init_params,
+        )  # fmt: skip
+        self.weight_concentration_prior = weight_concentration_prior
+        self.concentration_shape = concentration_shape
+        self.concentration_rate = concentration_rate
+
+    _kind = _KIND
+    _learns_size = True
+    _model = staticmethod(partial(mixture.from_arrays, _KIND, local))
+    _expect = staticmethod(expect)
+
+    def check_params(self) -> None:
+        """Raise ValueError or TypeError for the first parameter that is not allowed."""
+        super().check_params()
+        if isinstance(self.weight_concentration_prior, str):
+            if self.weight_concentration_prior != "auto":
+                raise ValueError(
+                    "weight_concentration_prior must be a number > 0 or 'auto', "
+                    f"got {self.weight_concentration_prior!r}"
+                )
+        else:
+            check_number(
+                "weight_concentration_prior", self.weight_concentration_prior, low=0, open_low=True
+            )
+        check_number("concentration_shape", self.concentration_shape, low=0, open_low=True)
+        check_number("concentration_rate", self.concentration_rate, low=0, open_low=True)
+
+    def _concentration_prior(self):
+        if self.weight_concentration_prior == "auto":
+            return self.concentration_shape, self.concentration_rate
+        return (self.weight_concentration_prior,)
+
+    def _make_model(self, prior, origins):
+        return make_model(self._concentration_prior(), prior, origins)
+
+    def _weight_bound(self, counts):
+        return Sticks.of(counts, np.array(self._concentration_prior(), dtype=np.float64)).bound()
+
+    def _weights(self, state):
+        return read_sticks(state).weights
+
+    def _weight_attributes(self, state):
+        q, size = read_sticks(state), counts(state)
+        return {
+            "counts_": size,
+            "n_components_active_": int((size >= 1).sum()),
+            "concentration_": q.concentration,
+            "weight_concentration_": np.stack([q.a, q.b]),
+        }
+
+    def _weight_divergence(self, state) -> float:
+        return read_sticks(state).divergence()
+
+
+ESTIMATOR = DPSVIDPMixture

@@ -1,0 +1,1 @@
+"""The hidden Markov model behind :mod:`dpsvi.models.hmm`: one part of it a file."""

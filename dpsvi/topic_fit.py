@@ -1,0 +1,242 @@
+"""How every topic model is fitted, kept and read again; what it answers is in `topic_model`."""
+
+from __future__ import annotations
+
+import numbers
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from dpsvi import evaluate, io
+from dpsvi.checks import check_choice, check_number
+from dpsvi.estimator import Monitor, unchanged_on_error, with_callbacks
+from dpsvi.jit import as_items
+from dpsvi.svi import State
+from dpsvi.topic_model import TopicModel
+from dpsvi.topics import FLOAT
+
+TINY = float(np.finfo(np.float32).tiny)  # a prior below it is 0 in the kernels
+
+
+class Defaults(NamedTuple):
+    """What a local step wants."""
+
+    eta: float
+    sweeps: int
+    batch_size: int
+
+
+class TopicEstimator(TopicModel):
+    """Base of the estimators of topic models.
+
+    A subclass names its files by `_kind` and its local steps, with their defaults, by `_defaults`.
+    Besides the engine's parameters it has `n_components`, `topic_word_prior`, `local_step`,
+    `max_doc_update_iter`, `mean_change_tol` and `grow_vocabulary`.  It defines
+
+    * ``check_params()``: call this class's, then check its own parameters;
+    * ``_make(n_words, last) -> Model``: with the priors asked for; a prior that is learned goes on
+      from what `last`, the state of an earlier fit, has learned, unless that is None;
+    * ``_priors() -> (dict, dict)``: the arrays and the JSON values that :meth:`save` is to keep;
+    * ``_remake(n_words, arrays, meta) -> Model``: the model of what was kept.
+    """
+
+    _kind: str
+    _defaults: dict[str, Defaults]
+
+    def check_params(self) -> None:
+        """Raise ValueError or TypeError for the first parameter that is not allowed."""
+        check_choice("local_step", self.local_step, sorted(self._defaults))
+        self._check_engine_params()
+        check_number("n_components", self.n_components, low=1, high=65_535, integer=True)
+        if self.max_doc_update_iter is not None:
+            check_number("max_doc_update_iter", self.max_doc_update_iter, low=1, integer=True)
+        check_number("mean_change_tol", self.mean_change_tol, low=0)
+        self._first_eta(None)
+
+    def _resolve_batch_size(self) -> int:
+        return self.batch_size or self._defaults[self.local_step].batch_size
+
+    def _n_sweeps(self) -> int:
+        return self.max_doc_update_iter or self._defaults[self.local_step].sweeps
+
+    def _learns(self, prior: str) -> bool:
+        return isinstance(getattr(self, prior), str)
+
+    def _first_eta(self, last) -> float:
+        prior = self.topic_word_prior
+        if prior is None or (isinstance(prior, str) and prior == "auto"):
+            learned = last is not None and prior is not None
+            return self.topic_word_prior_ if learned else self._defaults[self.local_step].eta
+        if not isinstance(prior, numbers.Real) or not TINY < prior < np.inf:
+            raise ValueError(f"topic_word_prior must be > 0, 'auto' or None, got {prior!r}")
+        return float(prior)
+
+    @unchanged_on_error
+    @with_callbacks
+    def fit(self, X, y=None):
+        """Learn the topics of X.
+
+        Parameters
+        ----------
+        X : corpus
+            Array, DataFrame or sparse matrix of counts (documents, words); a
+            :class:`dpsvi.corpus.Corpus`; a path; or an iterable of ``[(word id, count), ...]``.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self.check_params()
+        going_on = self.warm_start and "_state" in self.__dict__
+        known = self.n_features_in_ if going_on else None
+        corpus = self._as_corpus(X, reset=True)
+        if going_on and corpus.n_features != known:
+            raise ValueError(f"warm_start on {known} words, X has {corpus.n_features}")
+        if corpus.nnz == 0:
+            raise ValueError(f"empty corpus: {corpus.n_items} documents without any word")
+        rng = self._generator()
+        chosen, held_out = self._hold_out(corpus.n_items, rng)
+        train = corpus.select(chosen) if len(held_out) else corpus
+        held_out = corpus.select(held_out) if len(held_out) else None
+        if held_out is not None and not evaluate.split_tokens(held_out.value)[1].any():
+            raise ValueError(
+                f"validation_size={self.validation_size!r}: the documents held out have no token "
+                "to predict"
+            )
+        self._begin(train, rng, going_on)
+        self._word_counts = np.bincount(train.index, train.value, train.n_features)
+        items = as_items(train.offsets, train.index, train.value, FLOAT)
+        monitor = Monitor(self, held_out, corpus, y)
+        first = self._state.items
+        self._optimise(items, rng, monitor)
+        self.n_iter_ = -(-(self._state.items - first) // train.n_items)
+        self._finish(train)
+        monitor.close(self._state)
+        return self
+
+    def _optimise(self, items, rng, monitor) -> None:
+        """All passes of a fit."""
+        self._train(self._state, items, self.max_iter, rng, monitor, checkpoints=True)
+
+    @unchanged_on_error
+    @with_callbacks
+    def partial_fit(self, X, y=None):
+        """Go on learning with one pass over X, the next documents of a stream.
+
+        Parameters
+        ----------
+        X : corpus
+            As in `fit`; the words must be those of the first call, unless `grow_vocabulary`.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self.check_params()
+        first = "_state" not in self.__dict__
+        corpus = self._as_corpus(X, reset=first, grow=self.grow_vocabulary)
+        rng = self._generator()
+        self._begin(corpus, rng, not first)
+        counts = np.zeros(corpus.n_features)
+        if not first:
+            counts[: len(self._word_counts)] = self._word_counts
+        counts += np.bincount(corpus.index, corpus.value, corpus.n_features)
+        self._word_counts = counts
+        seen = self._state.items + corpus.n_items
+        monitor = Monitor(self, None, corpus, y)
+        items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
+        self._train(self._state, items, 1, rng, monitor, total=max(seen, self.total_samples or 0))
+        self.n_iter_ = getattr(self, "n_iter_", 0) + 1
+        self._finish(corpus)
+        monitor.close(self._state)
+        return self
+
+    def _begin(self, corpus, rng, going_on: bool) -> None:
+        if going_on:
+            self._state = self._again(corpus)
+        else:
+            model = self._make(corpus.n_features, None)
+            self._state = State.start(model, rng, self._n_threads, corpus.n_items, corpus.nnz)
+        self._mean_field = self.local_step == "mean_field"
+        self.__dict__.pop("_components", None)
+
+    def _again(self, corpus) -> State:
+        """The counts and the clock of the last solution, with today's settings and documents.
+
+        A prior that is learned goes on from what was learned.
+        """
+        last = self._state
+        last.renormalise()
+        if self._n_topics(last) != self.n_components:
+            raise ValueError(
+                f"n_components was {self._n_topics(last)} in the fit to go on from, "
+                f"got {self.n_components}"
+            )
+        words, common = np.split(last.shared.rows, [self._n_words(last)])
+        new = np.zeros((corpus.n_features - len(words), words.shape[1]), words.dtype)
+        return State.resume(
+            self._make(corpus.n_features, last), np.vstack([words, new, common]), self._n_threads,
+            corpus.n_items, corpus.nnz, last.step, last.items,
+        )  # fmt: skip
+
+    def _finish(self, corpus) -> None:
+        self.n_batch_iter_ = self._state.step
+        self._n_features_out = self.n_components
+        # What was remembered of each document is of no use for others.
+        shared = self._state.shared
+        self._state.shared = shared._replace(
+            item_memory=shared.item_memory[:0].copy(), value_memory=shared.value_memory[:0].copy()
+        )
+        sample = corpus.select(np.arange(min(1000, corpus.n_items)))
+        self.bound_ = float(np.exp(-self._bound_per_token(sample)))
+
+    # --- files --------------------------------------------------------------------------------
+
+    def save(self, path) -> None:
+        """Write ``model.safetensors`` and ``model.json`` into the folder `path`."""
+        check_is_fitted(self, "_state")
+        state = self._state
+        arrays, values = self._priors()
+        io.save_model(
+            path,
+            kind=self._kind,
+            arrays={"lambda": self._natural(state), "word_counts": self._word_counts, **arrays},
+            meta={
+                "params": io.plain_params(self), **values,
+                "step": state.step, "docs": state.items, "n_iter": self.n_iter_,
+                "bound": self.bound_, "vocabulary": self.vocabulary_,
+                "feature_names": list(getattr(self, "feature_names_in_", ())),
+            },
+        )  # fmt: skip
+
+    @classmethod
+    def load(cls, path):
+        """Read what :meth:`save` wrote; `partial_fit` and `warm_start` go on from it."""
+        arrays, meta = io.load_model(path, kind=cls._kind)
+        with io.reading(path):
+            self = cls(**meta["params"])
+            self.check_params()
+            lam = arrays["lambda"]
+            model = self._remake(len(lam), arrays, meta)
+            rows = np.zeros(model.shape, FLOAT)
+            rows[: len(lam), : self.n_components] = lam - model.prior[0]  # shapes must agree
+            if model.common_rows:
+                rows[len(lam) :, : self.n_components] = arrays["common"]
+            self._state = State.resume(
+                model, rows, self._n_threads, step=meta["step"], items=meta["docs"]
+            )
+            self._word_counts = arrays["word_counts"]
+            self.n_features_in_ = len(lam)
+            self.vocabulary_ = tuple(meta["vocabulary"]) if meta["vocabulary"] else None
+            if self.vocabulary_ and len(self.vocabulary_) != len(lam):
+                raise ValueError(f"{len(self.vocabulary_)} names for {len(lam)} words")
+            self._mean_field = self.local_step == "mean_field"
+            if meta["feature_names"]:
+                self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
+            self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]
+            self.bound_, self._n_features_out = meta["bound"], self.n_components
+        self.history_, self.interrupted_ = [], 0
+        return self

@@ -1,0 +1,101 @@
+"""A comparison as a table and as a figure, from its points alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from experiments.family.recorder import TOOL
+
+# Okabe and Ito (2008): told apart with any colour vision.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#000000", "#CC79A7", "#E69F00")
+
+
+def seconds_to(curve: list[dict], target: float) -> float | None:
+    """Seconds of the first point that reaches `target`; None if none does."""
+    return next((p["seconds"] for p in curve if p["score"] >= target), None)
+
+
+def curves(points: list[dict]) -> dict:
+    """Points by problem, then tool, then seed; by ascending seconds."""
+    found: dict = {}
+    for p in sorted(points, key=lambda p: p["seconds"]):
+        tool = f"{p['tool']}, {p['settings']}"
+        found.setdefault(p["problem"], {}).setdefault(tool, {}).setdefault(p["seed"], []).append(p)
+    return found
+
+
+def table(points: list[dict], title: str, source: str) -> str:
+    """Each tool's last score and seconds, and how much sooner ours had the peer's last score."""
+    lines = [title, "", source, ""]
+    for problem, tools in curves(points).items():
+        lines += [
+            f"## {problem}", "",
+            "| tool | held-out score | seconds | dpsvi reaches this score | times sooner |",
+            "|---|---|---|---|---|",
+        ]  # fmt: skip
+        ours = {name: seeds for name, seeds in tools.items() if name.startswith(TOOL)}
+        for name, seeds in tools.items():
+            last = [curve[-1] for curve in seeds.values()]
+            cells = [name, _spread([p["score"] for p in last], "{:.5g}"),
+                     _spread([p["seconds"] for p in last], "{:.3g}")]  # fmt: skip
+            lines.append("| " + " | ".join(cells + _sooner(ours, name, seeds)) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _sooner(ours, name, seeds):
+    """The two last cells of a row: of ours the first to reach the score of `name`, in each seed."""
+    if name in ours:
+        return ["", ""]
+    times, ratios = [], []
+    for seed, curve in seeds.items():
+        reached = [seconds_to(mine.get(seed, []), curve[-1]["score"]) for mine in ours.values()]
+        reached = [t for t in reached if t is not None]
+        if not reached:
+            return ["not reached", ""]
+        times.append(min(reached))
+        ratios.append(curve[-1]["seconds"] / max(min(reached), 1e-3))
+    return [_spread(times, "{:.3g} s"), _spread(ratios, "{:.1f}")]
+
+
+def _spread(values, form):
+    if len(values) == 1:
+        return form.format(values[0])
+    return f"{form.format(median(values))} ({form.format(min(values))}-{form.format(max(values))})"
+
+
+def plot(points: list[dict], title: str, path: Path) -> None:
+    """Draw the score over seconds, a panel a problem, a colour a tool, a line a seed."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    problems = curves(points)
+    figure, panels = plt.subplots(
+        1, len(problems), figsize=(5.2 * len(problems) + 1, 4.2), layout="constrained",
+        squeeze=False,
+    )  # fmt: skip
+    for axes, (problem, tools) in zip(panels[0], problems.items(), strict=True):
+        for (name, seeds), colour in zip(tools.items(), _COLOURS, strict=False):
+            for i, curve in enumerate(seeds.values()):
+                axes.plot(
+                    [max(p["seconds"], 1e-3) for p in curve], [p["score"] for p in curve], "o-",
+                    color=colour, markersize=3, linewidth=1.2, label=name if i == 0 else None,
+                )  # fmt: skip
+        scores = [p["score"] for tool in tools.values() for c in tool.values() for p in c]
+        finite = np.array([s for s in scores if np.isfinite(s)])
+        low = max(finite.min(), finite.max() - 3 * (finite.max() - np.median(finite)) - 1e-9)
+        margin = 0.05 * (finite.max() - low) + 1e-12
+        axes.set_ylim(low - margin, finite.max() + margin)
+        axes.set_xscale("log")
+        axes.set_title(problem, fontsize=10, loc="left")
+        axes.set_xlabel("seconds of training")
+        axes.legend(fontsize=8, frameon=False, loc="lower right")
+    panels[0][0].set_ylabel("held-out score (higher is better)")
+    figure.suptitle(title, fontsize=11, x=0.01, ha="left")
+    figure.savefig(path, dpi=140)
+    plt.close(figure)

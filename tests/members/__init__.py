@@ -1,0 +1,46 @@
+"""The members of the family as the common tests see them: one file a model, named as the model."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Member(NamedTuple):
+    """One model.
+
+    Parameters
+    ----------
+    estimator : callable(**params) -> estimator
+        Small, with ``random_state=0``, ready for `data`.
+    data : callable(rng, n) -> dict
+        Keyword arguments of `fit`, about `n` items that the model suits.
+    degenerate : callable(rng) -> dict of name -> keyword arguments of `fit`
+        Data that are hard: one item, identical items, ...; each must be fitted, not refused.
+    answer : callable(estimator, data) -> array
+        What users want of the fitted model: predictions, scores; compared between engines, number
+        types, and before and after saving.
+    bad : list of (parameters, message)
+        Parameters that `fit` refuses with a ValueError or TypeError whose text matches.
+    monotone : bool
+        Full batches at rate 1 are coordinate ascent, so that no step lowers the bound.
+    """
+
+    estimator: Callable[..., Any]
+    data: Callable[..., dict]
+    degenerate: Callable[..., dict]
+    answer: Callable[..., Any]
+    bad: list
+    monotone: bool = True
+
+
+def names() -> list[str]:
+    """Members that have a file here."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def get(name: str) -> Member:
+    """The member of this name."""
+    return importlib.import_module(f"members.{name}").MEMBER

@@ -1,0 +1,43 @@
+"""Bayesian Gaussian mixture."""
+
+from functools import partial
+
+import numpy as np
+
+from dpsvi import DPSVIGaussianMixture
+from members import Member
+
+
+def data(rng, n):
+    means = np.array([[0.0, 0.0], [8.0, 0.0], [0.0, 8.0]])
+    return {"X": means[rng.integers(3, size=n)] + rng.normal(size=(n, 2))}
+
+
+def degenerate(rng):
+    X = rng.normal(size=(30, 2))
+    return {
+        "one point": {"X": X[:1]},
+        "identical points": {"X": np.repeat(X[:1], 20, axis=0)},
+        "fewer points than components": {"X": X[:2]},
+        "a constant feature": {"X": X * [1.0, 0.0]},
+        "a row of zeros": {"X": np.concatenate([X, np.zeros((1, 2))])},
+    }
+
+
+MEMBER = Member(
+    estimator=partial(
+        DPSVIGaussianMixture,
+        n_components=3,
+        init_params="random",
+        random_state=0,
+        batch_size=32,
+        max_iter=20,
+    ),
+    data=data,
+    degenerate=degenerate,
+    answer=lambda mixture, data: mixture.score_samples(data["X"]),
+    bad=[
+        (dict(n_components=0), "n_components must be an integer >= 1"),
+        (dict(mean_prior=[1.0]), "mean_prior must be finite and of shape"),
+    ],
+)

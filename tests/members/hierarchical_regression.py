@@ -1,0 +1,60 @@
+"""Hierarchical linear regression."""
+
+from functools import partial
+
+import numpy as np
+
+from dpsvi import DPSVIHierarchicalRegressor
+from members import Member
+
+
+def data(rng, n):
+    """Groups of 1 to 9 rows, coefficients around (2, -1), intercepts around 5."""
+    groups = np.repeat(np.arange(n), rng.integers(1, 10, size=n))
+    X = rng.normal(size=(len(groups), 2))
+    coefficients = rng.normal([2.0, -1.0], 0.5, size=(n, 2))[groups]
+    intercept = rng.normal(5.0, 1.0, size=n)[groups]
+    noise = 0.3 * rng.normal(size=len(groups))
+    return {"X": X, "y": (X * coefficients).sum(axis=1) + intercept + noise, "groups": groups}
+
+
+def degenerate(rng):
+    usual = data(rng, 6)
+    X, y, groups = usual.values()
+    with_zeros = {
+        "X": np.concatenate([X, np.zeros((1, 2))]),
+        "y": np.append(y, 0.0),
+        "groups": np.append(groups, 0),
+    }
+    return {
+        "one group of one row": {"X": X[:1], "y": y[:1], "groups": groups[:1]},
+        "groups of one row": {"X": X, "y": y, "groups": np.arange(len(X))},
+        "identical rows": {"X": X[[0] * 20], "y": y[[0] * 20], "groups": np.arange(20) % 3},
+        "constant y": {**usual, "y": np.full(len(y), 3.0)},
+        "y of zeros": {**usual, "y": np.zeros(len(y))},
+        "a constant feature": {**usual, "X": X * [1.0, 0.0] + [0.0, 7.7]},
+        "fewer rows than features": {"X": rng.normal(size=(3, 8)), "y": y[:3]},
+        "a row of zeros": with_zeros,
+        "no groups": {"X": X, "y": y},
+    }
+
+
+def answer(regressor, data):
+    mean, std = regressor.predict(data["X"], data.get("groups"), return_std=True)
+    return np.concatenate([mean, std, regressor.predict(data["X"])])
+
+
+MEMBER = Member(
+    estimator=partial(DPSVIHierarchicalRegressor, random_state=0, batch_size=16, max_iter=20),
+    data=data,
+    degenerate=degenerate,
+    answer=answer,
+    bad=[
+        (dict(mean_precision_prior=0), "mean_precision_prior must be a number > 0"),
+        (dict(noise_shape_prior=-1), "noise_shape_prior must be a number > 0"),
+        (dict(noise_rate_prior=0.0), "noise_rate_prior must be a number > 0"),
+        (dict(mean_prior=[1.0]), r"mean_prior must be finite and of shape \(3,\)"),
+        (dict(covariance_prior=-np.eye(3)), "covariance_prior must be symmetric and positive"),
+        (dict(degrees_of_freedom_prior=4), "degrees_of_freedom_prior must be a number > 4"),
+    ],
+)

@@ -1,0 +1,51 @@
+"""Hidden Markov model."""
+
+from functools import partial
+
+import numpy as np
+
+from dpsvi import DPSVIHMM
+from members import Member
+
+MEANS = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])
+
+
+def data(rng, n):
+    """About `n` sequences of 1 to 9 steps; a state lasts for 5."""
+    lengths = rng.integers(1, 10, size=n)
+    states = np.empty(lengths.sum(), int)
+    starts = set(np.cumsum(lengths) - lengths)
+    for t in range(len(states)):
+        fresh = t in starts or rng.random() < 0.3
+        states[t] = rng.integers(3) if fresh else states[t - 1]
+    return {"X": MEANS[states] + rng.normal(size=(len(states), 2)), "lengths": lengths}
+
+
+def degenerate(rng):
+    X = rng.normal(size=(30, 2))
+    return {
+        "one step": {"X": X[:1], "lengths": [1]},
+        "sequences of one step": {"X": X, "lengths": np.ones(30, int)},
+        "one sequence": {"X": X},
+        "identical steps": {"X": np.repeat(X[:1], 20, axis=0), "lengths": [5, 15]},
+        "a constant feature": {"X": X * [1.0, 0.0], "lengths": [10, 20]},
+        "a row of zeros": {"X": np.concatenate([X, np.zeros((1, 2))]), "lengths": [30, 1]},
+        "an outlier": {"X": np.concatenate([X, [[1e6, -1e6]], X]), "lengths": [61]},
+    }
+
+
+MEMBER = Member(
+    estimator=partial(DPSVIHMM, n_components=3, random_state=0, batch_size=32, max_iter=20),
+    data=data,
+    degenerate=degenerate,
+    answer=lambda hmm, data: hmm.predict_proba(data["X"], data.get("lengths")),
+    bad=[
+        (dict(n_components=0), "n_components must be an integer >= 1"),
+        (dict(means_prior=[1.0]), "means_prior must be finite and of shape"),
+        (dict(transmat_prior=[1.0]), "transmat_prior must be > 0, a number or of shape"),
+        (dict(startprob_prior=0.0), "startprob_prior must be > 0"),
+        (dict(emission="poisson"), "emission must be one of"),
+        (dict(window=0), "window must be an integer >= 1"),
+        (dict(buffer=0), "buffer must be an integer >= 1"),
+    ],
+)

@@ -1,0 +1,53 @@
+"""Hierarchical Poisson factorisation."""
+
+from functools import partial
+
+import numpy as np
+import scipy.sparse
+
+from dpsvi import DPSVIPoissonFactorization
+from members import Member
+
+ITEMS = np.random.default_rng(7).gamma(0.3, 2.0, (3, 30))
+
+
+def data(rng, n):
+    users = rng.gamma(0.5, 2.0, (n, 3))
+    return {"X": scipy.sparse.csr_array(rng.poisson(users @ ITEMS).astype(float))}
+
+
+def degenerate(rng):
+    X = rng.poisson(1.0, (30, 8)).astype(float)
+    return {
+        "one user": {"X": X[:1]},
+        "one item": {"X": X[:, :1]},
+        "one count": {"X": np.eye(5)[:1]},
+        "no counts": {"X": np.zeros((4, 3))},
+        "a user without counts": {"X": np.concatenate([X, np.zeros((1, 8))])},
+        "an item that nobody has": {"X": X * (np.arange(8) > 0)},
+        "identical users": {"X": np.repeat(X[:1], 20, axis=0)},
+        "huge counts": {"X": scipy.sparse.csr_array(X * 1e6)},
+        "fractions": {"X": X / 7},
+    }
+
+
+MEMBER = Member(
+    estimator=partial(
+        DPSVIPoissonFactorization,
+        n_components=3,
+        max_user_iter=2000,
+        user_tol=1e-9,
+        random_state=0,
+        batch_size=32,
+        max_iter=20,
+    ),
+    data=data,
+    degenerate=degenerate,
+    answer=lambda model, data: model.predict_ratings(data["X"]),
+    bad=[
+        (dict(n_components=0), "n_components must be an integer >= 1"),
+        (dict(user_shape=0.001), "user_shape must be a number >= 0.01, got 0.001"),
+        (dict(item_rate_mean=0), "item_rate_mean must be a number > 0, got 0"),
+        (dict(max_user_iter=0), "max_user_iter must be an integer >= 1"),
+    ],
+)

@@ -1,0 +1,105 @@
+"""Files of arrays: what they hold comes back, what they must not hold is refused."""
+
+import gzip
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+
+from dpsvi.data_files import read_data
+from dpsvi.errors import DataFormatError
+
+
+@pytest.fixture
+def X(rng):
+    return rng.normal(size=(7, 3))
+
+
+def test_npy_is_mapped(X, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    found = read_data(tmp_path / "x.npy")
+    assert list(found) == ["X"] and isinstance(found["X"], np.memmap)
+    assert np.array_equal(found["X"], X)
+
+
+def test_npz_of_arrays(X, tmp_path):
+    y, groups = X[:, 0], np.array(list("aabbccc"))
+    np.savez(tmp_path / "x.npz", X=X, y=y, groups=groups, lengths=[3, 4])
+    found = read_data(tmp_path / "x.npz")
+    assert set(found) == {"X", "y", "groups", "lengths"}
+    assert np.array_equal(found["groups"], groups) and found["lengths"].tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("name", ["x.npz", "x.mtx", "x.mtx.gz"])
+def test_sparse(name, tmp_path):
+    matrix = scipy.sparse.random(9, 5, 0.3, "csr", random_state=0)
+    if name == "x.npz":
+        scipy.sparse.save_npz(tmp_path / name, matrix)
+    else:
+        opened = gzip.open if name.endswith(".gz") else open
+        with opened(tmp_path / name, "wb") as file:
+            scipy.io.mmwrite(file, matrix)
+    found = read_data(tmp_path / name)["X"]
+    assert found.format == "csr" and np.allclose(found.toarray(), matrix.toarray())
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
+def test_csv_columns_have_roles(name, tmp_path):
+    text = 'a,who,"b, c",t\n1,u,2,0.5\n3,u,4,1\n5,"v w",6,0\n'
+    opened = gzip.open if name.endswith(".gz") else open
+    with opened(tmp_path / name, "wt") as file:
+        file.write(text)
+    found = read_data(tmp_path / name, y="t", groups="who")
+    assert found["X"].tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert found["y"].tolist() == [0.5, 1, 0] and found["groups"].tolist() == ["u", "u", "v w"]
+    found = read_data(tmp_path / name, sequence="who", y="t")
+    assert found["lengths"].tolist() == [2, 1] and "groups" not in found
+
+
+def test_targets_may_be_labels(tmp_path):
+    (tmp_path / "x.csv").write_text("a,t\n1,yes\n2,no\n")
+    assert read_data(tmp_path / "x.csv", y="t")["y"].tolist() == ["yes", "no"]
+
+
+def test_one_row_and_one_column(tmp_path):
+    (tmp_path / "x.csv").write_text("a\n1\n")
+    assert read_data(tmp_path / "x.csv")["X"].tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "message"),
+    [
+        ("x.csv", b"a,b\n1,2\n3,x\n", {}, "x.csv: could not convert string 'x'"),
+        ("x.csv", b"a,b\n1,2\n3\n", {}, "x.csv: .*column"),
+        ("x.csv", b"a,b\n1,2\n", {"y": "c"}, "has no column 'c' for y"),
+        ("x.csv", b"a,a\n1,2\n", {"y": "a"}, "has no column 'a' for y"),
+        ("x.csv", b"a\n1\n", {"y": "a"}, "no column is left for X"),
+        ("x.npy", b"\x93NUMPY\x01\x00", {}, "x.npy: "),
+        ("x.npz", b"PK\x03\x04 cut", {}, "x.npz: "),
+        ("x.mtx", b"%%MatrixMarket matrix coordinate real general\n2 2 9\n1 1 1\n", {}, "x.mtx: "),
+    ],
+)
+def test_damage_is_named(name, content, options, message, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataFormatError, match=message):
+        read_data(tmp_path / name, **options)
+
+
+def test_nothing_is_unpickled(tmp_path):
+    np.save(tmp_path / "x.npy", np.array([{}], dtype=object), allow_pickle=True)
+    np.savez(tmp_path / "x.npz", X=np.array([{}], dtype=object))
+    np.savez(tmp_path / "y.npz", X=np.ones(3), colour=np.ones(3))
+    for name in ("x.npy", "x.npz", "y.npz"):
+        with pytest.raises(DataFormatError, match=name):
+            read_data(tmp_path / name)
+
+
+def test_wrong_use(tmp_path, X):
+    np.save(tmp_path / "x.npy", X)
+    with pytest.raises(ValueError, match=r"must end in one of \.npy"):
+        read_data(tmp_path / "x.xlsx")
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        read_data(tmp_path / "absent.npy")
+    with pytest.raises(ValueError, match=r"columns are named of \.csv files only"):
+        read_data(tmp_path / "x.npy", y="t")

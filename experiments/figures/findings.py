@@ -9,11 +9,12 @@ LINEAR = 0.8  # of n p times the first point: a speed-up above this share counts
 
 def sentences(rows: list[dict], kind: str) -> list[str]:
     """What the numbers of a figure say, beside what the paper says."""
+    seeds = [f"Seeds of every point: {rows[0]['arrived'].split('/')[1]}."]
     if kind == "beyond":
-        return walls(rows)
+        return seeds + walls(rows)
     if kind == "steered":
-        return steered(rows)
-    return findings(rows, kind) + (milder(rows) if kind == "fig3" else [])
+        return seeds + steered(rows)
+    return seeds + findings(rows, kind) + (milder(rows) if kind == "fig3" else [])
 
 
 def walls(rows: list[dict]) -> list[str]:

@@ -4,7 +4,10 @@
 
     runs      one run: what it is, how it is made; results kept as lines of JSON
     plan      which runs each figure needs
-    draw      figures and tables, from the kept results alone
+    outcome   speed-ups and tables, from the kept results alone
+    findings  sentences about them
+    draw      the figures
+    report    the page
     theory    the bounds of the paper against runs
     validate  simulated against measured time
 """

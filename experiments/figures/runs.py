@@ -17,10 +17,16 @@ from pathlib import Path
 import numpy as np
 
 from dpsvi.cluster.virtual import GIGABIT, TEN_GIGABIT, Network, Timing
+from dpsvi.corpus import Corpus
 from dpsvi.errors import DivergedError
 from experiments.held_out import load_parts
 
-NETWORKS = {"1 GbE": GIGABIT, "10 GbE": TEN_GIGABIT}
+NETWORKS = {
+    "1 GbE": GIGABIT,
+    "10 GbE": TEN_GIGABIT,
+    # What a master in as many parts as there are workers would give.
+    "10 GbE, a link each": dataclasses.replace(TEN_GIGABIT, shared=False),
+}
 N_TEST, N_TUNING = 5000, 1000
 ALPHA = 0.1
 
@@ -31,30 +37,39 @@ class Run:
 
     corpus: str  # file name, without its folder
     documents: int  # for training
+    words: int = 8000  # the most frequent ones
     topics: int = 50
     local_step: str = "mean_field"
     batch_size: int = 64
     kappa: float = 0.7
     tau0: float = 4.0
-    passes: int = 3
-    every: float = 0.25  # passes between two evaluations
+    rate: float = 0.0  # a constant one, instead of kappa and tau0
+    rule: str = "constant"  # how it changes with M, p and B: (13)
+    passes: int = 2
+    every: float = 0.5  # passes between two evaluations
     seed: int = 0
     n: int = 0
     p: int = 1
-    B: int = 16
+    B: int | None = 16
     M: int = 1
     network: str = "10 GbE"
+    slower: float = 1.0  # times that a local step takes longer than here
+    contention: float | None = None  # None: as measured here
     strategy: str = "decay"
     statistics: str = "float32"
     prefetch: bool = False
-    stragglers: tuple = (0.0, 1.0)
-    stop_at: float = 0.0  # held-out perplexity
+    waiting: float | None = None  # share of time that B is steered towards, where B is None
     tuning: bool = False  # held out are other documents
 
     @property
     def key(self) -> str:
         """Name of the run: the same settings, the same name."""
         return json.dumps(dataclasses.asdict(self), sort_keys=True)
+
+    @property
+    def short(self) -> str:
+        """What is told of it while it is made."""
+        return f"n={self.n} p={self.p} B={self.B} {self.network} x{self.slower:g} seed {self.seed}"
 
 
 class Store:
@@ -78,7 +93,7 @@ class Store:
             except ValueError:
                 continue  # killed while it was written
             if entry["timing"] == self._mark:
-                self.results[json.dumps(entry["run"], sort_keys=True)] = entry["result"]
+                self.results[Run(**entry["run"]).key] = entry["result"]
 
     def get(self, run: Run) -> dict | None:
         """What came out of `run`; None if it was not made."""
@@ -117,54 +132,66 @@ class Store:
                 except DivergedError as error:
                     self.add(run, {"failed": str(error)}, source)
                     told = error
-                print(
-                    f"{done}/{len(missing)} n={run.n} p={run.p} B={run.B} {run.network} "
-                    f"seed {run.seed}: {told}", flush=True,
-                )  # fmt: skip
+                print(f"{done}/{len(missing)} {run.short}: {told}", flush=True)
 
 
 @functools.cache
-def split(path: str, documents: int):
-    """Training documents, 5,000 held-out ones and 1,000 for tuning (10 % of a small corpus)."""
-    return load_parts(path, documents, (N_TEST, N_TUNING))
+def split(path: str, documents: int, words: int | None = None):
+    """Training documents, 5,000 held-out ones and 1,000 for tuning (10 % of a small corpus).
+
+    The paper's dictionary: the `words` that are most frequent in the training documents.
+    """
+    parts = load_parts(path, documents, (N_TEST, N_TUNING))
+    counts = np.bincount(parts[0].index, parts[0].value, parts[0].n_features)
+    kept = np.sort(np.argsort(-counts, kind="stable")[:words])
+    matrices = (part.to_csr()[:, kept] for part in parts)
+    return tuple(Corpus.from_csr(matrix[np.diff(matrix.indptr) > 0]) for matrix in matrices)
 
 
-def perplexity(state, topics: int, test) -> float:
-    """Held-out perplexity of the current parameters, by document completion."""
+def perplexity(natural: np.ndarray, topics: int, test) -> float:
+    """Held-out perplexity of natural parameters, by document completion."""
     from dpsvi.evaluate import completion_perplexity
 
-    lam = state.natural()[:, :topics].astype(np.float64)
+    lam = natural[:, :topics].astype(np.float64)
     return float(completion_perplexity(lam / lam.sum(axis=0), test, ALPHA, n_jobs=1).perplexity)
 
 
-def simulate(run: Run, folder: str, timing: dict) -> dict:
-    """Carry out `run` on the virtual cluster; times in the result are the cluster's."""
+def estimator(run: Run, timing: dict, callbacks: list):
+    """The estimator of `run`, with its virtual cluster."""
     from dpsvi import DPSVILDA, VirtualCluster
 
-    train, test, tuning = split(str(Path(folder) / run.corpus), run.documents)
-    held_out, history = tuning if run.tuning else test, []
-
-    def observe(event) -> bool:
-        found = perplexity(event.state, run.topics, held_out)
-        history.append([event.seconds, event.items, found])
-        return found <= run.stop_at
-
     costs = Timing(**timing)
+    costs = dataclasses.replace(
+        costs, step=run.slower * costs.step, value=run.slower * costs.value,
+        contention=costs.contention if run.contention is None else run.contention,
+    )  # fmt: skip
     cluster = VirtualCluster(
         n_workers=max(1, run.n), timing=costs, cores=6, master_batch=run.M, strategy=run.strategy,
         global_rate=1.0, statistics=run.statistics, prefetch=run.prefetch,
-        network=NETWORKS[run.network], stragglers=tuple(run.stragglers),
-        seed=run.seed,
+        network=NETWORKS[run.network], waiting=run.waiting, seed=run.seed,
     )  # fmt: skip
     if run.n == 0:
         alone = dataclasses.replace(costs, touch=0.0, message=0.0, read=0.0, merge=0.0)
         cluster = dataclasses.replace(cluster, timing=alone, network=Network(0.0, np.inf))
-    lda = DPSVILDA(
+    return DPSVILDA(
         run.topics, engine="simulated", cluster=cluster, local_step=run.local_step, n_jobs=run.p,
-        local_steps=run.B, lr_rule="constant", batch_size=run.batch_size, max_iter=run.passes,
-        learning_decay=run.kappa, learning_offset=run.tau0, evaluate_every=run.every,
-        doc_topic_prior=ALPHA, topic_word_prior=None, random_state=run.seed, callbacks=[observe],
-    ).fit(train)  # fmt: skip
+        local_steps=run.B, lr_rule=run.rule, learning_rate=run.rate or None,
+        learning_decay=run.kappa, learning_offset=run.tau0, batch_size=run.batch_size,
+        max_iter=run.passes, evaluate_every=run.every, doc_topic_prior=ALPHA,
+        topic_word_prior=None, random_state=run.seed, callbacks=callbacks,
+    )  # fmt: skip
+
+
+def simulate(run: Run, folder: str, timing: dict) -> dict:
+    """Carry out `run` on the virtual cluster; times in the result are the cluster's."""
+    train, test, tuning = split(str(Path(folder) / run.corpus), run.documents, run.words)
+    held_out, history = tuning if run.tuning else test, []
+
+    def observe(event) -> None:
+        found = perplexity(event.state.natural(), run.topics, held_out)
+        history.append([event.seconds, event.items, found])
+
+    lda = estimator(run, timing, [observe]).fit(train)
     found = lda.exchanges_
     waited, computed = (
         sum(getattr(e, name) for e in found["exchanges"]) for name in ("waited", "seconds")

@@ -47,7 +47,7 @@ def fit(settings: dict) -> dict | None:
             return None
     return {
         "seconds": lda.exchanges_["seconds"],
-        "perplexity": perplexity(lda._state, settings["topics"], test),
+        "perplexity": perplexity(lda._state.natural(), settings["topics"], test),
     }
 
 

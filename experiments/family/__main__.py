@@ -38,6 +38,7 @@ def main(argv=None) -> None:
     parser.add_argument("--corpus", help="bag of words for topic models and factorisation")
     parser.add_argument("--repeats", type=int, default=1, help="seeds [%(default)s]")
     parser.add_argument("--quick", action="store_true", help="small data, for a first look")
+    parser.add_argument("--redraw", action="store_true", help="from the points that are kept")
     parser.add_argument("--out", type=Path, default=Path("experiments/results/family"))
     args = parser.parse_args(argv)
     args.out.mkdir(parents=True, exist_ok=True)
@@ -45,23 +46,27 @@ def main(argv=None) -> None:
     warnings.filterwarnings("ignore", message=".*did not converge.*")
     for name in args.only or names():
         seeds = list(range(args.repeats))
-        source = provenance("experiments.family", argv, PACKAGES, {"data and fits": seeds})
         module = importlib.import_module(f"experiments.family.{name}")
-        points = [
-            {"seed": seed, **row}
-            for seed in seeds
-            for row in module.run(seed, args.quick, args.corpus)
-        ]
-        if not points:
-            print(f"{name}: needs --corpus", file=sys.stderr)
-            continue
         stem = args.out / name
-        stem.with_suffix(".json").write_text(
-            json.dumps({**source, "points": points}, indent=1) + "\n"
-        )
-        text = table(points, f"# {module.__doc__.splitlines()[0]}", described(source))
+        kept = stem.with_suffix(".json")
+        if not args.redraw:
+            source = provenance("experiments.family", argv, PACKAGES, {"data and fits": seeds})
+            points = [
+                {"seed": seed, **row}
+                for seed in seeds
+                for row in module.run(seed, args.quick, args.corpus)
+            ]
+            if not points:
+                print(f"{name}: needs --corpus", file=sys.stderr)
+                continue
+            kept.write_text(json.dumps({**source, "points": points}, indent=1) + "\n")
+        elif not kept.exists():
+            continue
+        found = json.loads(kept.read_text())
+        title = module.__doc__.splitlines()[0].rstrip(".")
+        text = table(found["points"], f"# {title}", described(found))
         stem.with_suffix(".md").write_text(text)
-        plot(points, module.__doc__.splitlines()[0], stem.with_suffix(".png"))
+        plot(found["points"], title, stem.with_suffix(".png"))
         print(text)
 
 

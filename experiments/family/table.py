@@ -19,9 +19,9 @@ def seconds_to(curve: list[dict], target: float) -> float | None:
 
 
 def curves(points: list[dict]) -> dict:
-    """Points by problem, then tool, then seed; by ascending seconds."""
+    """Points by problem, then tool, ours first, then seed; by ascending seconds."""
     found: dict = {}
-    for p in sorted(points, key=lambda p: p["seconds"]):
+    for p in sorted(points, key=lambda p: (p["tool"] != TOOL, p["seconds"])):
         tool = f"{p['tool']}, {p['settings']}"
         found.setdefault(p["problem"], {}).setdefault(tool, {}).setdefault(p["seed"], []).append(p)
     return found
@@ -86,15 +86,16 @@ def plot(points: list[dict], title: str, path: Path) -> None:
                     [max(p["seconds"], 1e-3) for p in curve], [p["score"] for p in curve], "o-",
                     color=colour, markersize=3, linewidth=1.2, label=name if i == 0 else None,
                 )  # fmt: skip
-        scores = [p["score"] for tool in tools.values() for c in tool.values() for p in c]
-        finite = np.array([s for s in scores if np.isfinite(s)])
-        low = max(finite.min(), finite.max() - 3 * (finite.max() - np.median(finite)) - 1e-9)
-        margin = 0.05 * (finite.max() - low) + 1e-12
-        axes.set_ylim(low - margin, finite.max() + margin)
+        # First steps may lie far below: the range is that of what the tools ended at.
+        ends = [curve[-1]["score"] for seeds in tools.values() for curve in seeds.values()]
+        best = [max(p["score"] for p in c) for seeds in tools.values() for c in seeds.values()]
+        low, high = min(filter(np.isfinite, ends)), max(filter(np.isfinite, best))
+        margin = 0.15 * (high - low) + 1e-9
+        axes.set_ylim(low - margin, high + margin)
         axes.set_xscale("log")
         axes.set_title(problem, fontsize=10, loc="left")
         axes.set_xlabel("seconds of training")
-        axes.legend(fontsize=8, frameon=False, loc="lower right")
+        axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.14), ncols=2)
     panels[0][0].set_ylabel("held-out score (higher is better)")
     figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     figure.savefig(path, dpi=140)

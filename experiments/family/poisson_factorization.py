@@ -1,4 +1,4 @@
-"""Poisson factorisation beside hpfrec and poismf: held-out log-likelihood against seconds.
+"""Poisson factorisation beside hpfrec and poismf.
 
 Every tool gives one array, the factors of the items.  The rest is the same code for all: each
 column is scaled to the sum 1, so that nobody's scale matters, a thousandth of it goes to the

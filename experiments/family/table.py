@@ -68,7 +68,7 @@ def _spread(values, form):
 
 
 def plot(points: list[dict], title: str, path: Path) -> None:
-    """Draw the score over seconds, a panel a problem, a colour a tool, a line a seed."""
+    """Draw the score over seconds: a panel a problem, a colour a tool, a line a way to run it."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -80,11 +80,15 @@ def plot(points: list[dict], title: str, path: Path) -> None:
         squeeze=False,
     )  # fmt: skip
     for axes, (problem, tools) in zip(panels[0], problems.items(), strict=True):
-        for (name, seeds), colour in zip(tools.items(), _COLOURS, strict=False):
-            for i, curve in enumerate(seeds.values()):
+        colours: dict = {}
+        for seeds in tools.values():
+            for curve in seeds.values():
+                tool = curve[0]["tool"]
+                label = None if tool in colours else tool
+                colour = colours.setdefault(tool, _COLOURS[len(colours)])
                 axes.plot(
                     [max(p["seconds"], 1e-3) for p in curve], [p["score"] for p in curve], "o-",
-                    color=colour, markersize=3, linewidth=1.2, label=name if i == 0 else None,
+                    color=colour, markersize=3, linewidth=1.2, label=label,
                 )  # fmt: skip
         # First steps may lie far below: the range is that of what the tools ended at.
         ends = [curve[-1]["score"] for seeds in tools.values() for curve in seeds.values()]

@@ -2,7 +2,8 @@
 
 A Dirichlet-process mixture may use up to 30 components and is shown ever more of a cloud that seven
 Gaussians made.  Left: 90 % contours of the components that hold more than half a percent
-of the whole cloud.  Right: how many there are; the line is the truth.
+of the whole cloud.  Right: how many there are; the line is the truth.  Two of the seven lie over
+each other, and are taken for one.
 """
 
 import numpy as np

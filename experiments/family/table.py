@@ -97,6 +97,9 @@ def plot(points: list[dict], title: str, path: Path) -> None:
         margin = 0.15 * (high - low) + 1e-9
         axes.set_ylim(low - margin, high + margin)
         axes.set_xscale("log")
+        left, right = axes.get_xlim()
+        if right < 10 * left:  # all after the same time: a wider range has readable ticks
+            axes.set_xlim(left / 4, right * 4)
         axes.set_title(problem, fontsize=10, loc="left")
         axes.set_xlabel("seconds of training")
         axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.14), ncols=2)

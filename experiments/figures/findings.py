@@ -83,7 +83,8 @@ def findings(rows: list[dict], kind: str) -> list[str]:
         found.append(
             f"{panel}; {name}: {points[0]['tsp']:.2f} at {points[0]['x']}, linear from there "
             f"(at least {LINEAR:.0%} of it) up to {max(linear)}; best {best['tsp']:.2f} at "
-            f"{best['x']}, {last['tsp']:.2f} at {last['x']}"
+            f"{best['x']}"
+            + (f", {last['tsp']:.2f} at {last['x']}" if last["x"] != best["x"] else "")
             + (f"; to serial SVI's perplexity + 2 % at best {sooner['sooner']:.2f}, at "
                f"{sooner['x']}" if sooner else "")
             + (f"; missing at {', '.join(missing)}" if missing else "") + "."

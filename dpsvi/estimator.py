@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import warnings
 from functools import partial, wraps
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -57,8 +58,18 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
 
     A subclass defines ``_held_out_score(state, held_out) -> dict`` with a ``"score"`` (higher is
     better) among its entries, and ``_attributes(state) -> dict``, the fitted attributes a callback
-    needs in order to use the estimator as if the fit had ended there.
+    needs in order to use the estimator as if the fit had ended there.  What several estimators say
+    of their parameters and attributes is written once, in `_texts` of their base: a line ``{name}``
+    of a class docstring becomes the text of this name.
     """
+
+    _texts: ClassVar[dict[str, str]] = {}
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        for base in cls.__mro__:
+            for name, text in vars(base).get("_texts", {}).items():
+                cls.__doc__ = cls.__doc__.replace(f"    {{{name}}}", text)
 
     def _check_engine_params(self) -> None:
         check_choice("engine", self.engine, engines.names())

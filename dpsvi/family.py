@@ -188,6 +188,16 @@ class FamilyEstimator(SVIEstimator):
             raise ValueError(f"{name} must be finite and of shape {shape}, got {array!r}")
         return array
 
+    def _covariance(self, name, n, diagonal=False):
+        """A parameter as a positive definite matrix, (n, n), or its diagonal, (n,)."""
+        array = self._array(name, (n,) if diagonal else (n, n))
+        matrix = np.diag(array) if diagonal else array
+        symmetric = np.allclose(matrix, matrix.T, rtol=1e-6, atol=0)
+        if not symmetric or np.linalg.eigvalsh(matrix)[0] <= 0:
+            allowed = "> 0" if diagonal else "symmetric and positive definite"
+            raise ValueError(f"{name} must be {allowed}, got {array!r}")
+        return array
+
     def _check_positive(self, *names) -> None:
         """Each of these parameters is None or a number above 0."""
         for name in names:

@@ -21,6 +21,41 @@ from dpsvi.expfam import normal_wishart
 from dpsvi.expfam.population import project, unpack
 from dpsvi.family import FamilyEstimator, count, dense_items
 
+_TEXTS = {
+    "fit_intercept": """\
+    fit_intercept : bool, default=True
+        Learn a constant besides the coefficients of the features, for each group its own.""",
+    "mean_precision_prior": """\
+    mean_precision_prior : float, default=0.01
+        kappa_0 > 0: the prior of the population's mean weighs as much as so many groups.""",
+    "degrees_of_freedom_prior": """\
+    degrees_of_freedom_prior : float or None, default=None
+        nu_0 > n_coefficients + 1: the prior of the population's covariance weighs as much as
+        nu_0 - n_coefficients - 1 groups.  None is n_coefficients + 2.""",
+    "groups": """\
+    groups_ : ndarray of shape (n_groups,) or None
+        Labels of the known groups, sorted.
+    group_coef_ : ndarray of shape (n_groups, n_features_in_)
+    group_intercept_ : ndarray of shape (n_groups,)
+        Posterior means of the groups' coefficients.
+    population_covariance_ : ndarray of shape (n_coefficients, n_coefficients)
+        Posterior mean of the covariance of the intercept, if there is one, and the coefficients
+        between groups.
+    lower_bound_ : float
+        ELBO of the training data in nats.  After `partial_fit` an estimate from the last data.
+    history_ : list of dict
+        ``step, docs, seconds, rate`` of every evaluation, and with `validation_size` ``score``, the
+        mean term of the ELBO of the held-out groups.
+    n_iter_, n_batch_iter_ : int
+        Passes and steps done.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.""",
+    "notes": """\
+    With one batch of all groups, ``learning_rate=1`` is coordinate ascent and needs the fewest
+    passes.  Features are shifted to mean 0 inside; priors and results are those of the features as
+    they were given.""",
+}
+
 
 class HierarchicalEstimator(FamilyEstimator):
     """Base of :mod:`dpsvi.models.hierarchical_regression` and ``hierarchical_probit``.
@@ -33,6 +68,7 @@ class HierarchicalEstimator(FamilyEstimator):
     * ``_target(y, reset, **more) -> float64 array``: the last column of the rows.
     """
 
+    _texts = _TEXTS
     _sizes = ("fit_intercept",)
     _extra = ("_labels", "_shift", "_y_mean", "_means", "_covariances")
     _y_mean = 0.0
@@ -146,11 +182,7 @@ class HierarchicalEstimator(FamilyEstimator):
         if self.covariance_prior is None:
             covariance = np.diag(wide) / n_groups
         else:
-            covariance = self._array("covariance_prior", (n, n))
-            symmetric = np.allclose(covariance, covariance.T, rtol=1e-6, atol=0)
-            if not symmetric or np.linalg.eigvalsh(covariance)[0] <= 0:
-                raise ValueError("covariance_prior must be symmetric and positive definite")
-            covariance = shift @ covariance @ shift.T
+            covariance = shift @ self._covariance("covariance_prior", n) @ shift.T
         mean = np.zeros(n)
         if self.mean_prior is not None:
             mean = shift @ self._array("mean_prior", (n,))

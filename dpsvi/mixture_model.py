@@ -59,7 +59,7 @@ _ATTRIBUTES = """\
 
 
 class MixtureEstimator(DensityMixin, FamilyEstimator):
-    """Base of mixtures; the class docstring has ``{components}`` and ``{attributes}`` filled in.
+    """Base of mixtures.
 
     Besides what :class:`dpsvi.family.FamilyEstimator` asks for, a subclass defines
 
@@ -71,13 +71,9 @@ class MixtureEstimator(DensityMixin, FamilyEstimator):
     * ``_weight_divergence(state) -> float``: KL of the weights from their prior, in nats.
     """
 
+    _texts = {"components": _PARAMETERS, "attributes": _ATTRIBUTES}
     _sizes = ("n_components", "covariance_type")
     _learns_size = False  # whether first components may be fewer than K
-
-    def __init_subclass__(cls, **kwargs):
-        super().__init_subclass__(**kwargs)
-        text = cls.__doc__.replace("    {components}", _PARAMETERS)
-        cls.__doc__ = text.replace("    {attributes}", _ATTRIBUTES)
 
     def __init__(
         self, n_components, covariance_type, mean_precision_prior, mean_prior,
@@ -116,24 +112,13 @@ class MixtureEstimator(DensityMixin, FamilyEstimator):
             if not np.isfinite(covariance).all():
                 raise ValueError(f"the squares of X overflow, its largest value is {X.max():g}")
         else:
-            covariance = self._covariance_prior(n, diagonal)
+            covariance = self._covariance("covariance_prior", n, diagonal)
         return Prior(
             1.0 if kappa is None else float(kappa),
             X.mean(axis=0) if self.mean_prior is None else self._array("mean_prior", (n,)),
             float(nu),
             covariance,
         )
-
-    def _covariance_prior(self, n, diagonal):
-        covariance = self._array("covariance_prior", (n,) if diagonal else (n, n))
-        if diagonal:
-            if covariance.min() <= 0:
-                raise ValueError(f"covariance_prior must be > 0, got {covariance.min()}")
-            return covariance
-        symmetric = np.allclose(covariance, covariance.T, rtol=1e-6, atol=0)
-        if not symmetric or np.linalg.eigvalsh(covariance)[0] <= 0:
-            raise ValueError("covariance_prior must be symmetric and positive definite")
-        return covariance
 
     def _start(self, items, total, rng) -> State:
         X = items.value.reshape(-1, self.n_features_in_)
@@ -212,7 +197,7 @@ class MixtureEstimator(DensityMixin, FamilyEstimator):
         """Responsibilities of the components for each point, of shape (n_samples, K)."""
         check_is_fitted(self, "_state")
         items = self._read(X, reset=False)
-        resp = np.empty((count(items), self.n_components))
+        resp = np.empty((count(items), len(self.weights_)))
         self._bounds(self._state, items, resp)
         return resp.astype(self._dtype, copy=False)
 

@@ -19,6 +19,17 @@ from dpsvi.jit import as_items, kernel
 
 _SCORES_AT_ONCE = 1 << 22  # (user, item) pairs whose scores are in memory at a time
 
+_FITTED = """\
+    lower_bound_ : float
+        ELBO of the training data in nats.  After `partial_fit` an estimate from the last data.
+    history_ : list of dict
+        ``step, docs, seconds, rate`` of every evaluation, and with `validation_size`
+        ``score``, as the method :meth:`score`.
+    n_iter_, n_batch_iter_ : int
+        Passes and steps done.
+    n_features_in_, feature_names_in_
+        As in scikit-learn."""
+
 
 class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FamilyEstimator):
     """Base of matrix factorisations.
@@ -34,11 +45,16 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FamilyEstim
     * ``components_``, the item factors, (K, n_items), and ``_offset``, what is added to products.
     """
 
+    _texts = {"fitted": _FITTED}
+    _sizes = ("n_components",)
     _offset = 0.0
+
+    def _read(self, X, y=None, *, reset):
+        return _as_items(self._ratings(X, reset))
 
     @property
     def _n_features_out(self):
-        return self.n_components
+        return len(self.components_)
 
     def transform(self, X):
         """Expected factors of users, who need not have been there when the model was fitted.
@@ -101,7 +117,7 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FamilyEstim
         check_is_fitted(self, "_state")
         check_number("n", n, low=1, high=self.n_features_in_, integer=True)
         seen = self._ratings(X, reset=False)
-        factors = self.transform(X)
+        factors = self._users(self._state, _as_items(seen)).astype(self._dtype, copy=False)
         chosen = np.empty((len(factors), n), dtype=np.int64)
         best = np.empty((len(factors), n), dtype=factors.dtype)
         for some in gen_batches(len(factors), max(1, _SCORES_AT_ONCE // self.n_features_in_)):
@@ -149,6 +165,10 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FamilyEstim
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _as_items(ratings) -> Items:
+    return as_items(ratings.indptr, ratings.indices, ratings.data, np.dtype(np.float64))
 
 
 def as_csr(X):

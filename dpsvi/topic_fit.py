@@ -18,6 +18,18 @@ from dpsvi.topics import FLOAT
 
 TINY = float(np.finfo(np.float32).tiny)  # a prior below it is 0 in the kernels
 
+_FITTED = """\
+    history_ : list of dict
+        ``step, docs, epoch, seconds, rate`` of every evaluation, and with `validation_size`
+        ``perplexity, log_likelihood, unigram_perplexity, score``.
+    interrupted_ : int
+        0, or the exit status (130 for Ctrl-C) of the signal that ended the fit early.
+    n_iter_, n_batch_iter_ : int
+        Passes and steps done.
+    vocabulary_ : tuple of str or None
+    n_features_in_, feature_names_in_
+        As in scikit-learn."""
+
 
 class Defaults(NamedTuple):
     """What a local step wants."""
@@ -41,6 +53,7 @@ class TopicEstimator(TopicModel):
     * ``_remake(n_words, arrays, meta) -> Model``: the model of what was kept.
     """
 
+    _texts = {"fitted": _FITTED}
     _kind: str
     _defaults: dict[str, Defaults]
 

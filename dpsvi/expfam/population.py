@@ -10,10 +10,12 @@ as a point adds to those of a mixture component.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from dpsvi.base import Model
 from dpsvi.expfam.normal_wishart import expected_log_det, to_standard
 from dpsvi.jit import inline_kernel, kernel
 
@@ -51,6 +53,14 @@ def as_group(scratch, n):
     )
 
 
+def from_arrays(name, local, shape, prior, hyper) -> Model:
+    """A model of groups with these arrays; `hyper` is of :func:`pack`."""
+    return Model(
+        name=name, shape=shape, prior=prior, hyper=hyper, local=local,
+        scratch=partial(scratch_size, int(hyper[0])),
+    )  # fmt: skip
+
+
 def pack(natural, floor):
     """The prior and its least pivots as the `hyper` of a model; :func:`unpack` takes it apart."""
     return np.concatenate([[len(floor)], floor, natural])
@@ -61,6 +71,15 @@ def unpack(hyper):
     """Least pivots of W_0^-1, (D,), and natural parameters of the prior."""
     n = int(hyper[0])
     return hyper[1 : n + 1], hyper[n + 1 :]
+
+
+@inline_kernel
+def natural_of(work, scale, prior):
+    """Natural parameters, from the totals of the one row that there is; parts of `work`."""
+    natural = work.expected[0]
+    for k in range(prior.shape[0]):
+        natural[k] = prior[k] + scale * work.totals[k]
+    return natural
 
 
 @kernel

@@ -78,16 +78,7 @@ class DPSVIHDP(TopicEstimator):
         exp(E[log beta]).
     bound_ : float
         Variational perplexity of at most 1,000 training documents, given the mean of sigma(V).
-    history_ : list of dict
-        ``step, docs, epoch, seconds, rate`` of every evaluation, and with `validation_size`
-        ``perplexity, log_likelihood, unigram_perplexity, score``.
-    interrupted_ : int
-        0, or the exit status (130 for Ctrl-C) of the signal that ended the fit early.
-    n_iter_, n_batch_iter_ : int
-        Passes and steps done.
-    vocabulary_ : tuple of str or None
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    {fitted}
 
     Notes
     -----

@@ -28,15 +28,16 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from dpsvi.base import Model
 from dpsvi.engine_parameters import engine_parameters
 from dpsvi.estimator import unchanged_on_error, with_callbacks
 from dpsvi.expfam.population import (
     add_group,
     as_group,
     cholesky,
+    from_arrays,
     invert,
     keep_group,
+    natural_of,
     pack,
     read_population,
     rows_of,
@@ -125,9 +126,7 @@ def infer_group(rows, group):
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; items are groups, the one row is always touched."""
     floor, prior = unpack(hyper)
-    n, natural, stats = floor.shape[0], work.expected[0], work.stats[0]
-    for k in range(prior.shape[0]):
-        natural[k] = prior[k] + scale * work.totals[k]
+    n, natural, stats = floor.shape[0], natural_of(work, scale, prior), work.stats[0]
     group = as_group(work.scratch, n)
     read_population(natural, floor, group)
     for i in batch:
@@ -154,13 +153,7 @@ def infer(items, natural, floor, means, covariances, bound):
         bound[i] = constant + log_likelihood + 0.5 * (log_det - surprise(group))
 
 
-def from_arrays(shape, prior, hyper) -> Model:
-    """The model with these arrays of :func:`dpsvi.expfam.population.pack`."""
-    return Model(
-        name="hierarchical_probit", shape=shape, prior=prior, hyper=hyper, local=local,
-        scratch=partial(scratch_size, int(hyper[0])),
-    )  # fmt: skip
-
+_KIND = "hierarchical_probit"
 
 # --- the estimator ----------------------------------------------------------------------------
 
@@ -175,20 +168,16 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
 
     Parameters
     ----------
-    fit_intercept : bool, default=True
-        Learn a constant besides the coefficients of the features, for each group its own.
+    {fit_intercept}
     mean_prior : array of shape (n_coefficients,) or None, default=None
         m_0, prior mean of the population's mean: of the intercept, if there is one, and of the
         coefficients.  None is 0, for the intercept at average features.
-    mean_precision_prior : float, default=0.01
-        kappa_0 > 0: the prior of the population's mean weighs as much as so many groups.
+    {mean_precision_prior}
     covariance_prior : array of shape (n_coefficients, n_coefficients) or None, default=None
         Prior mean of the population's covariance, positive definite; W_0^-1 is it times
         nu_0 - n_coefficients - 1.  None is diagonal: the variances with which a term alone would
         have variance 1, that of the noise, divided by the number of groups in the first data.
-    degrees_of_freedom_prior : float or None, default=None
-        nu_0 > n_coefficients + 1: the prior of the population's covariance weighs as much as
-        nu_0 - n_coefficients - 1 groups.  None is n_coefficients + 2.
+    {degrees_of_freedom_prior}
     {engine}
 
     Attributes
@@ -198,32 +187,14 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
     coef_ : ndarray of shape (1, n_features_in_)
     intercept_ : ndarray of shape (1,)
         Posterior mean of the population's mean; without groups, of the one group.
-    groups_ : ndarray of shape (n_groups,) or None
-        Labels of the known groups, sorted.
-    group_coef_ : ndarray of shape (n_groups, n_features_in_)
-    group_intercept_ : ndarray of shape (n_groups,)
-        Posterior means of the groups' coefficients.
-    population_covariance_ : ndarray of shape (n_coefficients, n_coefficients)
-        Posterior mean of the covariance of the intercept, if there is one, and the coefficients
-        between groups.
-    lower_bound_ : float
-        ELBO of the training data in nats.  After `partial_fit` an estimate from the last data.
-    history_ : list of dict
-        ``step, docs, seconds, rate`` of every evaluation, and with `validation_size` ``score``, the
-        mean term of the ELBO of the held-out groups.
-    n_iter_, n_batch_iter_ : int
-        Passes and steps done.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    {groups}
 
     Notes
     -----
     The posterior in which coefficients and latent variables are independent is too sure of the
     coefficients, and makes groups more alike than they are, the more so the fewer rows they have.
 
-    With one batch of all groups, ``learning_rate=1`` is coordinate ascent and needs the fewest
-    passes.  Features are shifted to mean 0 inside; priors and results are those of the features as
-    they were given.
+    {notes}
 
     References
     ----------
@@ -255,8 +226,8 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
 
     # --- fitting ------------------------------------------------------------------------------
 
-    _kind = "hierarchical_probit"
-    _model = staticmethod(from_arrays)
+    _kind = _KIND
+    _model = staticmethod(partial(from_arrays, _KIND, local))
     _extra = (*HierarchicalEstimator._extra, "_classes")
 
     def __sklearn_tags__(self):
@@ -308,7 +279,7 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
         natural, floor, wide = self._resolve_prior(X, 1.0, n_groups)
         # E[s | x] = 2 Phi(x^T beta) - 1, about 0.8 x^T beta
         pooled = least_squares(X, rows[:, -1]) / 0.8
-        model = from_arrays((1, len(natural)), natural[None], pack(natural, floor))
+        model = self._model((1, len(natural)), natural[None], pack(natural, floor))
         sums = first_sums(pooled, wide, n_groups) * (total / n_groups)
         return State.resume(model, sums[None], self._n_threads)
 

@@ -22,7 +22,6 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from dpsvi.base import Model
 from dpsvi.engine_parameters import engine_parameters
 from dpsvi.expfam import gamma
 from dpsvi.expfam.digamma import digamma
@@ -30,8 +29,10 @@ from dpsvi.expfam.population import (
     add_group,
     as_group,
     cholesky,
+    from_arrays,
     invert,
     keep_group,
+    natural_of,
     pack,
     read_population,
     rows_of,
@@ -86,9 +87,7 @@ def infer_group(rows, noise, group):
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; items are groups, the one row is always touched."""
     floor, prior = unpack(hyper)
-    n, natural, stats = floor.shape[0], work.expected[0], work.stats[0]
-    for k in range(prior.shape[0]):
-        natural[k] = prior[k] + scale * work.totals[k]
+    n, natural, stats = floor.shape[0], natural_of(work, scale, prior), work.stats[0]
     noise, group = natural[-2] / natural[-1], as_group(work.scratch, n)
     read_population(natural[:-2], floor, group)
     for i in batch:
@@ -122,13 +121,7 @@ def infer(items, natural, floor, means, covariances, bound):
         bound[i] = constant + 0.5 * (fit + log_det - surprise(group))
 
 
-def from_arrays(shape, prior, hyper) -> Model:
-    """The model with these arrays of :func:`dpsvi.expfam.population.pack`."""
-    return Model(
-        name="hierarchical_regression", shape=shape, prior=prior, hyper=hyper, local=local,
-        scratch=partial(scratch_size, int(hyper[0])),
-    )  # fmt: skip
-
+_KIND = "hierarchical_regression"
 
 # --- the estimator ----------------------------------------------------------------------------
 
@@ -143,20 +136,16 @@ class DPSVIHierarchicalRegressor(RegressorMixin, HierarchicalEstimator):
 
     Parameters
     ----------
-    fit_intercept : bool, default=True
-        Learn a constant besides the coefficients of the features, for each group its own.
+    {fit_intercept}
     mean_prior : array of shape (n_coefficients,) or None, default=None
         m_0, prior mean of the population's mean: of the intercept, if there is one, and of the
         coefficients.  None is 0 for each feature and the mean of y for rows of average features.
-    mean_precision_prior : float, default=0.01
-        kappa_0 > 0: the prior of the population's mean weighs as much as so many groups.
+    {mean_precision_prior}
     covariance_prior : array of shape (n_coefficients, n_coefficients) or None, default=None
         Prior mean of the population's covariance, positive definite; W_0^-1 is it times
         nu_0 - n_coefficients - 1.  None is diagonal: the variances with which a term alone would
         have the variance of y in the first data, divided by the number of groups.
-    degrees_of_freedom_prior : float or None, default=None
-        nu_0 > n_coefficients + 1: the prior of the population's covariance weighs as much as
-        nu_0 - n_coefficients - 1 groups.  None is n_coefficients + 2.
+    {degrees_of_freedom_prior}
     noise_shape_prior, noise_rate_prior : float or None, default=None
         a_0, b_0 > 0 of the Gamma prior of the noise precision tau.  None is 0.001, and 0.001 times
         the variance of y in the first data: as much as 0.002 rows.
@@ -167,31 +156,13 @@ class DPSVIHierarchicalRegressor(RegressorMixin, HierarchicalEstimator):
     coef_ : ndarray of shape (n_features_in_,)
     intercept_ : float
         Posterior mean of the population's mean; without groups, of the one group.
-    groups_ : ndarray of shape (n_groups,) or None
-        Labels of the known groups, sorted.
-    group_coef_ : ndarray of shape (n_groups, n_features_in_)
-    group_intercept_ : ndarray of shape (n_groups,)
-        Posterior means of the groups' coefficients.
-    population_covariance_ : ndarray of shape (n_coefficients, n_coefficients)
-        Posterior mean of the covariance of the intercept, if there is one, and the coefficients
-        between groups.
     noise_precision_ : float
         E[tau].
-    lower_bound_ : float
-        ELBO of the training data in nats.  After `partial_fit` an estimate from the last data.
-    history_ : list of dict
-        ``step, docs, seconds, rate`` of every evaluation, and with `validation_size` ``score``, the
-        mean term of the ELBO of the held-out groups.
-    n_iter_, n_batch_iter_ : int
-        Passes and steps done.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    {groups}
 
     Notes
     -----
-    With one batch of all groups, ``learning_rate=1`` is coordinate ascent and needs the fewest
-    passes.  Features are shifted to mean 0 inside; priors and results are those of the features as
-    they were given.
+    {notes}
 
     References
     ----------
@@ -226,8 +197,8 @@ class DPSVIHierarchicalRegressor(RegressorMixin, HierarchicalEstimator):
         self.noise_shape_prior = noise_shape_prior
         self.noise_rate_prior = noise_rate_prior
 
-    _kind = "hierarchical_regression"
-    _model = staticmethod(from_arrays)
+    _kind = _KIND
+    _model = staticmethod(partial(from_arrays, _KIND, local))
 
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
@@ -251,7 +222,7 @@ class DPSVIHierarchicalRegressor(RegressorMixin, HierarchicalEstimator):
         pooled = least_squares(X, y)
         error = y - X @ pooled
         sums = np.append(first_sums(pooled, wide, n_groups), [0.5 * len(y), 0.5 * error @ error])
-        model = from_arrays((1, len(natural)), natural[None], pack(natural, floor))
+        model = self._model((1, len(natural)), natural[None], pack(natural, floor))
         return State.resume(model, sums[None] * (total / n_groups), self._n_threads)
 
     # --- the fitted model ---------------------------------------------------------------------

@@ -81,16 +81,7 @@ class DPSVILDA(TopicEstimator):
         exp(E[log beta]).
     bound_ : float
         Variational perplexity (A) of at most 1,000 training documents.
-    history_ : list of dict
-        ``step, docs, epoch, seconds, rate`` of every evaluation, and with `validation_size`
-        ``perplexity, log_likelihood, unigram_perplexity, score``.
-    interrupted_ : int
-        0, or the exit status (130 for Ctrl-C) of the signal that ended the fit early.
-    n_iter_, n_batch_iter_ : int
-        Passes and steps done.
-    vocabulary_ : tuple of str or None
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    {fitted}
 
     Notes
     -----

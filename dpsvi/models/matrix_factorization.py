@@ -35,7 +35,7 @@ from dpsvi.checks import check_number
 from dpsvi.engine_parameters import engine_parameters
 from dpsvi.expfam import gamma
 from dpsvi.family import count
-from dpsvi.jit import as_items, inline_kernel, kernel
+from dpsvi.jit import inline_kernel, kernel
 from dpsvi.kernels.fold import list_words
 from dpsvi.kernels.normal import all_moments, moments, n_columns
 from dpsvi.recommender import Recommender, as_csr, entries
@@ -292,15 +292,7 @@ class DPSVIMatrixFactorization(Recommender):
         mu, the mean of the ratings, of its first data for `partial_fit`.
     noise_variance_ : float
         1 / E[tau].
-    lower_bound_ : float
-        ELBO of the training data in nats.  After `partial_fit` an estimate from the last data.
-    history_ : list of dict
-        ``step, docs, seconds, rate`` of every evaluation, and with `validation_size`
-        ``score``, as the method :meth:`score`.
-    n_iter_, n_batch_iter_ : int
-        Passes and steps done.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    {fitted}
 
     Notes
     -----
@@ -338,7 +330,6 @@ class DPSVIMatrixFactorization(Recommender):
     # --- fitting ------------------------------------------------------------------------------
 
     _kind = "matrix_factorization"
-    _sizes = ("n_components",)
     _model = staticmethod(from_arrays)
 
     def check_params(self) -> None:
@@ -357,10 +348,6 @@ class DPSVIMatrixFactorization(Recommender):
         if reset:
             self._dtype = str(X.dtype)
         return rated(X)
-
-    def _read(self, X, y=None, *, reset):
-        ratings = self._ratings(X, reset)
-        return as_items(ratings.indptr, ratings.indices, ratings.data, FLOAT)
 
     def _start(self, items, total, rng) -> State:
         n, ratings = self.n_components, items.value
@@ -387,7 +374,7 @@ class DPSVIMatrixFactorization(Recommender):
         return self.mean_
 
     def _fitted(self, state) -> dict:
-        q, n = read(state), self.n_components
+        q, n = read(state), int(state.model.hyper[N_COMPONENTS])
         return {
             "components_": q.expected[:, -n:].T.astype(self._dtype),
             "mean_": float(state.model.hyper[MEAN]),
@@ -403,18 +390,19 @@ class DPSVIMatrixFactorization(Recommender):
 
     def _users(self, state, items):
         users, _, _ = self._infer(read(state), state.model.hyper, items)
-        return users[:, -self.n_components :]
+        return users[:, -int(state.model.hyper[N_COMPONENTS]) :]
 
     def _bounds(self, state, items):
-        q, hyper, n = read(state), state.model.hyper, self.n_components
+        q, hyper = read(state), state.model.hyper
         users, log_dets, errors = self._infer(q, hyper, items)
         constant = gamma.expected_log(q.noise_shape, q.noise_rate) - math.log(2 * math.pi)
         expected = 0.5 * (np.diff(items.offsets) * constant - q.noise * errors)
-        return expected - normal_kl(users, log_dets, hyper[USERS], n)
+        return expected - normal_kl(users, log_dets, hyper[USERS], int(hyper[N_COMPONENTS]))
 
     def _divergence(self, state) -> float:
         q, prior = read(state), Prior(*state.model.hyper)
-        factors = normal_kl(q.expected, q.log_dets, prior.item_precision, self.n_components)
+        n = int(prior.n_components)
+        factors = normal_kl(q.expected, q.log_dets, prior.item_precision, n)
         noise = gamma.kl(q.noise_shape, q.noise_rate, prior.noise_shape, prior.noise_rate)
         return float(factors.sum() + noise)
 
@@ -426,7 +414,7 @@ class DPSVIMatrixFactorization(Recommender):
         q, hyper = read(state), state.model.hyper
         users, _, _ = self._infer(q, hyper, first)
         mean, variance = np.empty((2, len(second.value)))
-        predict(second, users, q.expected, self.n_components, mean, variance)
+        predict(second, users, q.expected, int(hyper[N_COMPONENTS]), mean, variance)
         variance += 1 / q.noise
         residual = second.value - hyper[MEAN] - mean
         return float(-0.5 * (np.log(2 * np.pi * variance) + residual**2 / variance).sum())

@@ -333,15 +333,7 @@ class DPSVIPoissonFactorization(Recommender):
         E[beta], the factors of the items.
     item_rates_ : ndarray of shape (n_features_in_,)
         E[eta]; small for popular items.
-    lower_bound_ : float
-        ELBO of the training data in nats.  After `partial_fit` an estimate from the last data.
-    history_ : list of dict
-        ``step, docs, seconds, rate`` of every evaluation, and with `validation_size`
-        ``score``, as the method :meth:`score`.
-    n_iter_, n_batch_iter_ : int
-        Passes and steps done.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    {fitted}
 
     Notes
     -----
@@ -391,7 +383,6 @@ class DPSVIPoissonFactorization(Recommender):
     # --- fitting ------------------------------------------------------------------------------
 
     _kind = "poisson_factorization"
-    _sizes = ("n_components",)
     _model = staticmethod(from_arrays)
 
     def check_params(self) -> None:
@@ -417,10 +408,6 @@ class DPSVIPoissonFactorization(Recommender):
             counts = counts.copy()
             counts.eliminate_zeros()
         return counts
-
-    def _read(self, X, y=None, *, reset):
-        counts = self._ratings(X, reset)
-        return as_items(counts.indptr, counts.indices, counts.data, FLOAT)
 
     def _start(self, items, total, rng) -> State:
         users = Side(self.user_shape, self.user_rate_shape, self.user_rate_mean)

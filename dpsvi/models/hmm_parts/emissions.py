@@ -89,11 +89,7 @@ def _prior(estimator, X) -> Prior:
         if not np.isfinite(scale).all():
             raise ValueError(f"the squares of X overflow, its largest value is {X.max():g}")
     else:
-        scale = estimator._array("scale_prior", (n,) if diagonal else (n, n))
-        matrix = np.diag(scale) if diagonal else scale
-        symmetric = np.allclose(matrix, matrix.T, rtol=1e-6, atol=0)
-        if not symmetric or np.linalg.eigvalsh(matrix)[0] <= 0:
-            raise ValueError("scale_prior must be symmetric and positive definite")
+        scale = estimator._covariance("scale_prior", n, diagonal)
     kappa = 1.0 if estimator.beta_prior is None else float(estimator.beta_prior)
     given = estimator.means_prior is not None
     mean = estimator._array("means_prior", (n,)) if given else X.mean(axis=0)

@@ -122,23 +122,22 @@ class Reading(NamedTuple):
     clock: int  # entries of the master's log before it
     folds: int  # times the master had folded its scale into the rows before it
     scale: float
-    touched: np.ndarray  # int32, (n,): the rows that were sent
-    base: np.ndarray | None  # real, (n, n_columns): their values, w = prior + scale * base
+    touched: np.ndarray  # int32, (n,): the rows it could see
     totals: np.ndarray  # float64, (n_columns,)
 
 
 class Update(NamedTuple):
     """What a worker pushes after its local steps, relative to what it had read.
 
-    It ended at ``u = prior + scale * end`` in the rows it touched and at ``w`` decayed by `decay`
-    in all others: B~ steps of (52) have exactly this form, ``u - prior = decay (w - prior) + b``
-    with additive statistics ``b = scale (end - base)``.
+    It had read ``w = prior + reading.scale * base`` and ended at ``u = prior + scale * end`` in the
+    rows it touched, at ``w`` decayed by `decay` in all others: B~ steps of (52) have exactly this
+    form, ``u - prior = decay (w - prior) + b`` with additive statistics ``b = scale (end - base)``.
     """
 
     reading: Reading
     decay: float  # product of (1 - rho) over the steps, a
     scale: float  # decay * reading.scale
-    end: np.ndarray | None  # real, (n, n_columns); from a single worker: what it ended at, exactly
+    end: np.ndarray | None  # real, (n, n_columns): from a worker alone, as nobody changed w
     change: np.ndarray | None  # else: end - base, real or (uint16) its bfloat16
     totals: np.ndarray  # float64, (n_columns,): where the column sums ended
 

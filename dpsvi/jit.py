@@ -27,8 +27,6 @@ FLAGS = {
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
 }
-# Where the order of additions matters: bit-exact copies.
-EXACT_FLAGS = {**FLAGS, "fastmath": False}
 kernel = numba.njit(**FLAGS)
 inline_kernel = numba.njit(**FLAGS, forceinline=True)
 

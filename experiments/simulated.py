@@ -34,10 +34,10 @@ def take_turns(
     inbox = {rank: deque() for rank in workers}
 
     def to_master(rank, message):
-        master.take(rank, deliver(message, workers[rank].pool, master.pool, False))
+        master.take(rank, deliver(message, workers[rank].pool, master.pool))
         while master.outbox:
-            to, answer, keep = master.outbox.pop(0)
-            inbox[to].append(deliver(answer, master.pool, workers[to].pool, keep))
+            to, answer = master.outbox.pop(0)
+            inbox[to].append(deliver(answer, master.pool, workers[to].pool))
 
     for rank, worker in workers.items():
         to_master(rank, worker.hello())

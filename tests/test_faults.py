@@ -16,6 +16,7 @@ from mpi_tools import EVERY_MPI, launch, needs, until
 
 from dpsvi import DPSVILDA, load_corpus
 from dpsvi.checkpoint import read_newest
+from dpsvi.cluster import messages
 
 pytestmark = [pytest.mark.fault, pytest.mark.mpi]
 ULFM = ["--with-ft", "ulfm"]
@@ -151,10 +152,19 @@ def test_a_frozen_rank_under_ulfm(corpus_file, tmp_path, held_out):
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
-def test_a_rank_that_wakes_up_too_late_does_no_harm(kind, corpus_file, tmp_path, held_out):
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_rank_that_wakes_up_too_late_does_no_harm(kind, shared, corpus_file, tmp_path, held_out):
     """Dropped while it slept, it must not end the job of the others when it wakes up."""
-    out = tmp_path / "run"
-    run = launch(kind, 4, *arguments(corpus_file, out, 1200, "--silent-seconds", "2"))
+    out, program = tmp_path / "run", tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        "import dpsvi.cluster.messages as messages\n"
+        "from dpsvi.__main__ import main\n"
+        f"messages.SHARED_FROM = {0 if shared else messages.SHARED_FROM}\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    _, _, *given = arguments(corpus_file, out, 1200, "--silent-seconds", "2")
+    run = launch(kind, 4, program, *given)
     until(lambda: training(out))
     number = run.ranks()[3]
     os.kill(number, signal.SIGSTOP)
@@ -191,6 +201,34 @@ def test_a_slow_rank_does_not_set_the_pace(corpus_file, tmp_path):
         return [line for line in lines if line["metric"] == "tokens_per_second"][-1]
 
     assert speed("slow", True) > 0.7 * speed("even", False)
+
+
+@OPENMPI
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_rank_lost_while_it_reads_the_shared_rows(number, corpus_file, tmp_path, held_out):
+    """The master merges nothing while somebody reads: a rank that never ends reading is let go."""
+    out, program = tmp_path / "run", tmp_path / "program.py"
+    program.write_text(
+        "import os, sys\n"
+        "import dpsvi.cluster.messages as messages\n"
+        "from dpsvi.cluster.window import Window\n"
+        "from dpsvi.__main__ import main\n"
+        "messages.SHARED_FROM = 0\n"
+        "end, reads = Window.end, []\n"
+        "def last(self, rank):\n"
+        "    reads.append(rank)\n"
+        "    if len(reads) == 20 and reads == [2] * 20:\n"
+        f"        os.kill(os.getpid(), {int(number)})\n"
+        "    end(self, rank)\n"
+        "Window.end = last\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    _, _, *given = arguments(corpus_file, out, 300, "--silent-seconds", "3")
+    run = launch("openmpi", 4, program, *given, options=ULFM)
+    assert run.wait(100) == 0, run.err
+    said = "its process ended" if number == signal.SIGKILL else "not heard of for"
+    assert f"rank 2 is lost ({said}" in run.err
+    assert perplexity(out, corpus_file) < 1.01 * held_out
 
 
 # --- (f) signals ----------------------------------------------------------------------------------

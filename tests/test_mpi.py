@@ -96,6 +96,36 @@ def test_long_messages_go_in_chunks(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("settings", [(), ('statistics="bfloat16"',), ("prefetch=true",)])
+def test_memory_that_ranks_share_changes_nothing(kind, settings, tmp_path):
+    """One worker, whose rows go through MPI since they are few, or lie where both can see them."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"import sys; sys.path.insert(0, {str(PROGRAM.parent)!r})\n"
+        "import dpsvi.cluster.messages as messages, mpi_fit\n"
+        "from dpsvi.cluster.channel import Channel\n"
+        "from dpsvi.cluster.worker import Worker\n"
+        "messages.SHARED_FROM = 0\n"
+        "found, read, seen = Channel._found, Worker._read, set()\n"
+        "def look(self, rank, message):\n"
+        "    seen.add(message.header['kind'])\n"
+        "    return found(self, rank, message)\n"
+        "def look_at_rows(self, grant, sent):\n"
+        "    seen.add('window' if grant.header['window'] else 'rows')\n"
+        "    return read(self, grant, sent)\n"
+        "Channel._found, Worker._read = look, look_at_rows\n"
+        "mpi_fit.main(*sys.argv[1:])\n"
+        "assert 'lies' in seen and 'rows' not in seen, seen\n"
+    )
+    given = ["collapsed", "max_iter=2", "local_steps=2", "learning_rate=0.1", *settings]
+    run = launch(kind, 2, "-m", "mpi4py", program, tmp_path / "fit", *given)
+    assert run.wait(120) == 0, run.err
+    shared = json.loads((tmp_path / "fit-1.json").read_text())
+    whole = fit(kind, 2, tmp_path, *given, name="whole")
+    assert shared["bits"] == whole[0]["bits"]
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("rank", [0, 1])
 def test_an_exception_on_any_rank_ends_all(kind, rank, tmp_path):
     program = tmp_path / "program.py"

@@ -142,11 +142,11 @@ def _exchanges(job, b) -> list[_Exchange]:
         update, before = message.header.get("update"), master.busy
         master.take(1, message)
         busy = master.busy - before
-        (answer,) = (answer for rank, answer, _ in master.outbox if rank == 1)
+        (answer,) = (answer for rank, answer in master.outbox if rank == 1)
         master.outbox.clear()
         if update is not None:
             found.append(_Exchange(message.n_bytes + answer.n_bytes, busy, spent))
-        grant = deliver(answer, master.pool, worker.pool, False)
+        grant = deliver(answer, master.pool, worker.pool)
         started = time.perf_counter()
         (message,) = worker.turn(grant)
         spent = time.perf_counter() - started

@@ -1,7 +1,9 @@
 """Messages over MPI: never blocking, in chunks of at most 1 GiB, a lost rank is an answer.
 
-Waiting is a poll and a short sleep: a blocking call of either MPI burns the core that a thread of
-the fit could use.
+A long message to a rank of the same host stays where it is; a note says where.
+
+Waiting is a poll and a short sleep, which a rank of the same host ends: a blocking call of either
+MPI burns the core that a thread of the fit could use.
 """
 
 from __future__ import annotations
@@ -9,16 +11,22 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 
+from dpsvi.cluster import messages
+from dpsvi.cluster.buffers import Buffer, Place
 from dpsvi.cluster.messages import Message, Pool, parse, total_bytes
+from dpsvi.cluster.neighbours import Neighbours
 from dpsvi.errors import LostRankError
 
 CHUNK = 2**30  # bytes; MPI counts are 32-bit
 POLLS = 5e-5, 1e-3  # seconds between two polls, at first and at most
+_POLL_NEAR = 1e-2  # at most, where everybody rings
 _TAG, _TAG_MORE = 1, 2
 ENDED = "its process ended"  # what MPI reports; silence may be something else
 LEAVE_SECONDS = 20.0  # for the last words of both sides
 LONGEST = 200  # characters of a reason
+_MAPPED = 4  # buffers of a rank that stay mapped: both ways it uses two at a time
 DROPPED = "dropped"  # told to a rank that is not waited for any more
 _ABANDONED: list = []
 
@@ -32,22 +40,32 @@ class Channel:
         Nobody else may use it.  Errors must be returned, not fatal.
     pool : Pool
         Gives the buffers of what is received; takes back those of what was sent.
+    near : Neighbours or None
+        Ranks that can map what lies in the shared buffers of `pool`, and the other way round.
     watch : callable or None
         Called at every poll; raises or returns the ranks that are lost now, with the reason.
     """
 
-    def __init__(self, comm, pool: Pool, watch: Callable[[], dict[int, str]] | None = None):
-        self.comm, self.pool, self.watch = comm, pool, watch
+    def __init__(
+        self, comm, pool: Pool, near: Neighbours | None = None,
+        watch: Callable[[], dict[int, str]] | None = None,
+    ):  # fmt: skip
+        self.comm, self.pool, self.near, self.watch = comm, pool, near, watch
+        self._longest = _POLL_NEAR if near is not None and near.everybody else POLLS[1]
         self.gone: set[int] = set()
         self._sending: list[tuple[int, list, Message, bool]] = []
         self._receiving: dict[int, tuple[list, object]] = {}
         self._arrived: deque[tuple[int, Message]] = deque()
         self._news: dict[int, str] = {}
+        self._mapped: dict[int, dict[Place, Buffer]] = {}
 
     def send(self, rank: int, message: Message, keep: bool = False) -> None:
         """Begin to send; the buffer goes back to the pool when it is away, unless `keep`."""
         if rank in self.gone:
             return
+        near = self.near is not None and rank in self.near
+        if near and message.n_bytes >= messages.SHARED_FROM and not keep:
+            message = self._note(rank, message)
         payload, requests = message.payload, []
 
         def start():
@@ -56,6 +74,8 @@ class Channel:
                 requests.append(self.comm.Isend(payload[first : first + CHUNK], rank, tag))
 
         self._guarded(start)
+        if near:
+            self.near.ring(rank)
         self._sending.append((rank, requests, message, keep))
 
     def tell(self, rank: int, message: Message) -> None:
@@ -99,8 +119,11 @@ class Channel:
         if self._sending or self._receiving:
             time.sleep(0)
             return POLLS[0]
-        time.sleep(pause)
-        return min(POLLS[1], pause * 1.3)
+        if self.near is None:
+            time.sleep(pause)
+        else:
+            self.near.wait(pause)
+        return min(self._longest, pause * 1.3)
 
     def flush(self, seconds: float) -> bool:
         """Wait until everything is sent, at most `seconds`; whether it is."""
@@ -113,11 +136,32 @@ class Channel:
     def abandon(self, rank: int) -> None:
         """Forget all traffic with `rank`."""
         self.gone.add(rank)
-        # MPI may still write to these buffers, should the rank wake up: they are never freed.
+        # MPI may still write to these buffers, and the rank read them, should it wake up: they are
+        # never freed.
         _ABANDONED.extend(s for s in self._sending if s[0] == rank)
         _ABANDONED.append(self._receiving.pop(rank, None))
         self._sending = [s for s in self._sending if s[0] != rank]
+        self._mapped.pop(rank, None)
+        _ABANDONED.extend(self.pool.forget(rank))
         self._arrived = deque(found for found in self._arrived if found[0] != rank)
+
+    def _note(self, rank, message) -> Message:
+        """Leave a message where it is, for `rank` to read; returns the note that says where."""
+        _ = message.payload
+        self.pool.lend(message.buffer, rank)
+        return self.pool.message({"kind": "lies", "place": list(message.buffer.place)})
+
+    def _found(self, rank, message) -> Message:
+        """The message itself, where this is a note."""
+        if message.header.get("kind") != "lies":
+            return message
+        place, mapped = Place(*message.header["place"]), self._mapped.setdefault(rank, {})
+        if place not in mapped:
+            while len(mapped) >= _MAPPED:  # the oldest; longer ones have replaced it
+                del mapped[next(iter(mapped))]
+            mapped[place] = Buffer.of(place)
+        mapped[place] = mapped.pop(place)
+        return parse(mapped[place])
 
     def _lose(self, rank, reason):
         if rank not in self.gone:
@@ -140,10 +184,12 @@ class Channel:
         from mpi4py import MPI
 
         status = MPI.Status()
-        while (found := self.comm.Improbe(MPI.ANY_SOURCE, _TAG, status)) is not None:
+        probe = partial(self.comm.Improbe, MPI.ANY_SOURCE, _TAG, status)
+        # Open MPI looks first and makes progress then: what has just come is found the second time.
+        while (found := probe() or probe()) is not None:
             rank, size = status.Get_source(), status.Get_count(MPI.BYTE)
             buffer = self.pool.take(size)
-            request = found.Irecv(buffer[:size])
+            request = found.Irecv(buffer.bytes[:size])
             if rank in self._receiving:  # in order: a second one waits for the first
                 self._receiving[rank][0].append((request, buffer))
             else:
@@ -169,17 +215,23 @@ class Channel:
                 queue.pop(0)
                 self._receiving[rank] = (queue, None)
                 if rank not in self.gone:
-                    self._arrived.append((rank, parse(buffer)))
+                    self._arrive(rank, parse(buffer))
             if not queue:
                 self._receiving.pop(rank, None)
+
+    def _arrive(self, rank, message):
+        try:
+            self._arrived.append((rank, self._found(rank, message)))
+        except OSError as error:  # its memory went with it, or may not be read after all
+            self._lose(rank, f"its message cannot be read: {error}")
 
     def _rest(self, rank, beginning, size):
         """Receive the chunks after the first into one buffer."""
         whole = self.pool.take(size)
-        whole[:CHUNK] = beginning[:CHUNK]
+        whole.bytes[:CHUNK] = beginning.bytes[:CHUNK]
         self.pool.give(beginning)
         requests = [
-            self.comm.Irecv(whole[first : min(first + CHUNK, size)], rank, _TAG_MORE)
+            self.comm.Irecv(whole.bytes[first : min(first + CHUNK, size)], rank, _TAG_MORE)
             for first in range(CHUNK, size, CHUNK)
         ]
         return whole, requests

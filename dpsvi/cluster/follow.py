@@ -9,6 +9,7 @@ import logging
 import time
 
 from dpsvi.cluster.channel import DROPPED, LEAVE_SECONDS, LONGEST, Channel
+from dpsvi.cluster.messages import Pool
 from dpsvi.cluster.pulse import Pulse
 from dpsvi.cluster.worker import Worker
 from dpsvi.cluster.world import World
@@ -22,8 +23,8 @@ _ABORT_APART, _ABORT_LATEST = 0.5, 2.0  # seconds
 
 def follow(job: Job, here: World, pulse: Pulse) -> bool:
     """Work for rank 0 until it says stop; whether its observer ended the fit."""
-    worker = Worker(job)
-    channel = Channel(here.data, worker.pool, pulse.silent)
+    worker = Worker(job, pool=Pool(shared=bool(here.near)))
+    channel = Channel(here.data, worker.pool, here.near, pulse.silent)
 
     def check():
         if 0 in channel.lost():

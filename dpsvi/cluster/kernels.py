@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from dpsvi.jit import (
-    EXACT_FLAGS,
     bits_from_float,
     float_from_bits,
     inline_kernel,
@@ -15,6 +13,22 @@ from dpsvi.jit import (
 )
 
 _AHEAD = 8  # rows: touched ones lie anywhere, the next must be on their way
+
+
+def load(real, items) -> None:
+    """Compile the kernels, or load them, for parameters of this type: before the clock starts."""
+    rows, none = np.zeros((1, 1), real), np.zeros(0, np.int32)
+    values = rows[:0]
+    mark_rows(items.offsets, items.index, none, np.zeros(0, np.uint8))
+    for copy in (gather, scatter):
+        copy(rows, none, values)
+    fetch(rows, none, rows, values)
+    changes(rows, none, values, values)
+    add_scaled(rows, none, values, 1.0)
+    if real == np.float32:
+        short = np.zeros((0, 1), np.uint16)
+        pack_bfloat16(rows, values, none, rows, short)
+        merge_bfloat16(rows, none, short, 1.0)
 
 
 @kernel
@@ -54,6 +68,18 @@ def scatter(rows, touched, values):
 
 
 @kernel
+def fetch(source, touched, rows, values):
+    """``rows[touched] = values = source[touched]``."""
+    for i in range(touched.shape[0]):
+        ask_ahead(source, touched, i)
+        row, out, value = source[touched[i]], rows[touched[i]], values[i]
+        for k in range(row.shape[0]):
+            x = row[k]
+            out[k] = x
+            value[k] = x
+
+
+@kernel
 def changes(rows, touched, base, change):
     """``change = rows[touched] - base``."""
     for i in range(touched.shape[0]):
@@ -61,26 +87,6 @@ def changes(rows, touched, base, change):
         row, w, out = rows[touched[i]], base[i], change[i]
         for k in range(row.shape[0]):
             out[k] = row[k] - w[k]
-
-
-@numba.njit(**EXACT_FLAGS)
-def merge(rows, touched, end, base, factor):
-    """``rows[touched] += factor * (end - base)``.
-
-    With factor 1, rows that are still `base` become `end` exactly: floating-point addition would
-    not get there.
-    """
-    one = rows.dtype.type(1)
-    f = rows.dtype.type(factor)
-    for i in range(touched.shape[0]):
-        ask_ahead(rows, touched, i)
-        row, u, w = rows[touched[i]], end[i], base[i]
-        if f == one:
-            for k in range(row.shape[0]):
-                row[k] = u[k] + (row[k] - w[k])
-        else:
-            for k in range(row.shape[0]):
-                row[k] += f * (u[k] - w[k])
 
 
 @kernel

@@ -12,13 +12,16 @@ import queue
 import signal
 import threading
 import time
+from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 
 from dpsvi.cluster.channel import DROPPED, LEAVE_SECONDS, LONGEST, POLLS, Channel
 from dpsvi.cluster.master import Master
-from dpsvi.cluster.messages import deliver
+from dpsvi.cluster.messages import Message, Pool, deliver
 from dpsvi.cluster.pulse import SILENT, Pulse
 from dpsvi.cluster.signals import Deferred
+from dpsvi.cluster.window import opened
 from dpsvi.cluster.worker import Worker
 from dpsvi.cluster.world import World, launched_with_ulfm
 from dpsvi.errors import DivergedError, LostRankError
@@ -29,11 +32,19 @@ log = logging.getLogger(__name__)
 
 def lead(job: Job, here: World, pulse: Pulse | None, n_workers: int) -> bool:
     """Be the master, and a worker too where that is wanted; whether the observer ended the fit."""
-    master = Master(job, n_workers)
-    channel = Channel(here.data, master.pool, pulse.silent) if here.others else None
-    if channel is not None:
+    with opened(job.state, here.near, here.size) as window:
+        master = Master(job, n_workers, pool=Pool(shared=bool(here.near)), window=window)
+        return _lead(master, here, pulse, n_workers)
+
+
+def _lead(master, here, pulse, n_workers) -> bool:
+    job, channel = master.job, None
+    if here.others:
+        channel = Channel(here.data, master.pool, here.near, pulse.silent)
         channel.gone |= here.lost
-    local = _LocalWorker(job, master) if n_workers > len(here.others) else None
+    local = None
+    if n_workers > len(here.others):
+        local = _LocalWorker(job, master, here.near.ring if here.near else lambda: None)
     reason = "failed"
     try:
         with Deferred() as signals:
@@ -63,29 +74,36 @@ def lead(job: Job, here: World, pulse: Pulse | None, n_workers: int) -> bool:
 
 def _serve(master, channel, local, here, pulse, signals) -> None:
     """Take messages and answer them until all is done."""
-    pause = POLLS[0]
+    pause, window = POLLS[0], master.window
+    held: deque[tuple[int, Message | str]] = deque()  # messages, or why the rank is lost
     while not master.finished:
         signals.deliver()
-        arrived = list(channel.poll()) if channel is not None else []
+        n_before = len(held)
         if local is not None:
-            arrived += local.poll()
-        for rank, message in arrived:
-            if message.header["kind"] == "leave":
-                left = master.pool.message({"kind": "stop", "reason": DROPPED})
-                channel.send(rank, left)
-                _lose(master, rank, message.header["reason"], here, pulse)
-            else:
-                master.take(rank, message)
-            signals.deliver()
+            held.extend(local.poll())
         if channel is not None:
+            held.extend(channel.poll())
             for rank, reason in channel.lost().items():
-                _lose(master, rank, reason, here, pulse)
-        outbox, master.outbox = master.outbox, []
-        for rank, message, keep in outbox:
-            if rank == 0:
-                local.send(message, keep)
+                held.append((rank, reason))
+                if window is not None:
+                    window.end(rank)
+        arrived = len(held) > n_before
+        while held and not (window is not None and window.busy):
+            rank, what = held.popleft()
+            if isinstance(what, str):
+                _lose(master, rank, what, here, pulse)
+            elif what.header["kind"] == "leave":
+                channel.send(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
+                _lose(master, rank, what.header["reason"], here, pulse)
             else:
-                channel.send(rank, message, keep)
+                master.take(rank, what)
+            signals.deliver()
+        outbox, master.outbox = master.outbox, []
+        for rank, message in outbox:
+            if rank == 0:
+                local.send(message)
+            else:
+                channel.send(rank, message)
         if arrived:
             pause = POLLS[0]
         elif channel is not None:
@@ -144,15 +162,16 @@ def _forget(rank, reason, here, pulse):
 class _LocalWorker:
     """A worker in a thread of rank 0."""
 
-    def __init__(self, job: Job, master: Master):
+    def __init__(self, job: Job, master: Master, wake: Callable[[], None]):
         self.master, self._inbox, self._outbox = master, queue.Queue(), queue.Queue()
+        self._wake = wake
         self._worker, self._job = None, job
         self._thread = threading.Thread(target=self._run, name="dpsvi-worker", daemon=True)
         self._thread.start()
 
-    def send(self, message, keep) -> None:
+    def send(self, message) -> None:
         """Hand over a message."""
-        self._inbox.put((message, keep))
+        self._inbox.put(message)
 
     def poll(self):
         """Messages of the worker; raises what the worker raised."""
@@ -161,26 +180,30 @@ class _LocalWorker:
             item = self._outbox.get()
             if isinstance(item, BaseException):
                 raise item
-            found.append((0, deliver(item, self._worker.pool, self.master.pool, False)))
+            found.append((0, deliver(item, self._worker.pool, self.master.pool)))
         return found
 
     def stop(self) -> None:
         """End the thread after the step it is in."""
         if self._worker is not None:
             self._worker.leave()
-        self._inbox.put((None, False))
+        self._inbox.put(None)
         self._thread.join()
 
     def _run(self):
         try:
             self._worker = Worker(self._job)
-            self._outbox.put(self._worker.hello())
+            self._put(self._worker.hello())
             while True:
-                message, keep = self._inbox.get()
+                message = self._inbox.get()
                 if message is None:
                     return
-                grant = deliver(message, self.master.pool, self._worker.pool, keep)
+                grant = deliver(message, self.master.pool, self._worker.pool)
                 for answer in self._worker.turn(grant):
-                    self._outbox.put(answer)
+                    self._put(answer)
         except BaseException as error:  # raised again in the main thread
-            self._outbox.put(error)
+            self._put(error)
+
+    def _put(self, item):
+        self._outbox.put(item)
+        self._wake()

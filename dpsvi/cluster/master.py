@@ -14,9 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi.base import Event, Reading, Update
+from dpsvi.cluster import kernels, messages
 from dpsvi.cluster.messages import Message, Pool
 from dpsvi.cluster.parameters import MasterParameters
 from dpsvi.cluster.steering import Steering
+from dpsvi.cluster.window import Window
 from dpsvi.cluster.worker import describe
 from dpsvi.errors import DivergedError, DpsviError, LostRankError
 from dpsvi.fit import Job, Snapshot, blind_steps, refine_cuts
@@ -35,9 +37,8 @@ _ALONE_STEPS, _ALONE_PASS = 1024, 0.25
 class _Grant(NamedTuple):
     worker: int
     work: Work
-    reading: Reading | None  # None until its rows were asked for and sent
-    buffer: np.ndarray | None  # where they are, if they are needed again
-    n_bytes: int  # of the message that took them
+    reading: Reading | None = None  # None until its rows were asked for and sent
+    n_bytes: int = 0  # of the message that took them
 
 
 class _Ask(NamedTuple):
@@ -67,18 +68,23 @@ class Master:
         How many are expected; they are waited for, or dropped, before the first step.
     clock, work_clock : callable
         Seconds; those this thread has computed.
+    pool : Pool or None
+        For its messages.
+    window : Window or None
+        Where some workers can read the rows of the job's state.
     """
 
     def __init__(
-        self, job: Job, n_workers: int, clock=time.perf_counter, work_clock=time.thread_time
-    ):
+        self, job: Job, n_workers: int, clock=time.perf_counter, work_clock=time.thread_time,
+        pool: Pool | None = None, window: Window | None = None,
+    ):  # fmt: skip
         options, self._clock, self._work_clock = job.cluster, clock, work_clock
         self.job, self.passes, self.n_workers = job, job.passes, n_workers
         self.strategy = options.make_strategy()
+        kernels.load(job.state.model.real, job.items)
         self.parameters = MasterParameters(job.state, self.strategy.needs_log)
-        self.pool = Pool()
-        # Destination, message, whether its buffer is still needed when it has been sent.
-        self.outbox: list[tuple[int, Message, bool]] = []
+        self.pool, self.window = pool or Pool(), window
+        self.outbox: list[tuple[int, Message]] = []  # with the destination
         self.exchanges: list[Exchange] = []
         self.ended = False  # by the observer
         self.workers: set[int] = set()
@@ -89,6 +95,7 @@ class Master:
         self._asks: list[_Ask] = []
         self._collected: list[tuple[_Grant, Update, dict, Message]] = []
         self._ids = 0
+        self._kept: tuple | None = None  # folds so far, rows that the only worker has since
         self._tally = job.tally
         self._looks = Cuts(self.passes.steps_a_pass, job.observe_every)
         self._refines = refine_cuts(job.state.model, self.passes.steps_a_pass)
@@ -241,8 +248,6 @@ class Master:
             state.items += report["n_items"]
             self._applied += report["n_done"]
             short |= report["n_done"] < grant.work.n_steps
-            if grant.buffer is not None:
-                self.pool.give(grant.buffer)
             self.pool.give(message.buffer)
         parameters.forget(g.reading for g in self._grants.values() if g.reading is not None)
         parameters.fold_if_small(at_once=short)
@@ -292,9 +297,7 @@ class Master:
                 self._serve()
 
     def _answer(self, ask) -> bool:
-        room, reading = self._room(), None
-        # A single worker's rows become the master's as they are; else only changes are needed.
-        exact = self.n_workers == 1 and self.job.cluster.master_batch == 1
+        room = self._room()
         if ask.want is not None:
             grant = self._grants[ask.want]
             in_flight = self._in_flight()
@@ -306,27 +309,45 @@ class Master:
         header = {"kind": "grant", "reading": ask.want, "work": None, "work_id": None}
         if work is not None:
             self._ids += 1
-            self._grants[self._ids] = _Grant(ask.worker, work, None, None, 0)
+            self._grants[self._ids] = _Grant(ask.worker, work)
             header["work"], header["work_id"] = list(work), self._ids
         if ask.want is None:
             message = self.pool.message(header)
         else:
-            model = self.job.state.model
-            header["scale"], header["exact"] = self.parameters.scale, exact
-            header["unit"] = self.parameters.unit
-            message = self.pool.message(
-                header, totals=self.parameters.totals, hyper=model.hyper,
-                base=((len(ask.touched), model.shape[1]), model.real),
-            )  # fmt: skip
-            reading = self.parameters.read(ask.touched, message.arrays["base"])
-            if not exact:
-                reading = reading._replace(base=None)
-            buffer = message.buffer if exact else None
-            self._grants[ask.want] = grant._replace(
-                reading=reading, buffer=buffer, n_bytes=message.n_bytes
-            )
-        self.outbox.append((ask.worker, message, exact and reading is not None))
+            message, n_bytes = self._rows_for(ask, header)
+            reading = self.parameters.read(ask.touched)
+            self._grants[ask.want] = grant._replace(reading=reading, n_bytes=n_bytes)
+        self.outbox.append((ask.worker, message))
         return True
+
+    def _rows_for(self, ask, header) -> tuple[Message, int]:
+        """A message that gives a worker the rows it wants, and how many bytes it will read."""
+        state, parameters = self.job.state, self.parameters
+        model, sent, arrays = state.model, ask.touched, {}
+        header |= {"scale": parameters.scale, "unit": parameters.unit, "alone": self._alone}
+        if self._alone:
+            sent = arrays["sent"] = self._missing(ask.touched)
+        n_bytes = len(sent) * model.shape[1] * model.real.itemsize
+        seen = self.window is not None and ask.worker in self.window
+        seen = seen and n_bytes >= messages.SHARED_FROM
+        header["window"] = self.window.begin(ask.worker) if seen else None
+        if not seen:
+            arrays["base"] = (len(sent), model.shape[1]), model.real
+        message = self.pool.message(header, totals=parameters.totals, hyper=model.hyper, **arrays)
+        if seen:
+            return message, message.n_bytes + n_bytes
+        kernels.gather(state.shared.rows, sent, message.arrays["base"])
+        return message, message.n_bytes
+
+    def _missing(self, touched) -> np.ndarray:
+        """Those of the rows that the only worker does not have as they are; it will have them."""
+        n_folds = self.parameters.n_folds
+        if self._kept is None or self._kept[0] != n_folds:
+            self._kept = n_folds, np.zeros(self.job.state.model.shape[0], bool)
+        kept = self._kept[1]
+        missing = touched[~kept[touched]]
+        kept[touched] = True
+        return missing
 
     def _room(self) -> float:
         """Steps that may be in flight, not seeing each other."""
@@ -344,9 +365,11 @@ class Master:
 
     @property
     def _alone(self) -> bool:
-        """Whether no update can be stale: one worker, one update at a time."""
+        """Whether the parameters of the only worker are the master's: no update can be stale."""
         cluster = self.job.cluster
-        return self.n_workers == 1 and cluster.master_batch == 1 and not cluster.prefetch
+        as_they_are = cluster.global_rate == 1 and cluster.statistics == "float32"
+        at_a_time = cluster.master_batch == 1 and not cluster.prefetch
+        return self.n_workers == 1 and as_they_are and at_a_time
 
     def _most_steps(self, worker, room) -> int:
         job, n_workers = self.job, max(1, self.n_workers) * (2 if self.job.cluster.prefetch else 1)

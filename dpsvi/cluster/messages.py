@@ -1,7 +1,7 @@
 """Messages between master and workers: one buffer with a small JSON header and raw arrays.
 
 The arrays are views of the buffer that is sent, so that rows are written once, where they leave
-from, and read where they arrive.  Nothing is pickled.
+from, and read where they arrive: the same memory, within a host.  Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -12,8 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpsvi.cluster.buffers import Buffer
+
+SHARED_FROM = 1 << 16  # bytes; MPI moves shorter messages as fast as a note about them
 _HEADER = 1536  # bytes kept for the header; longer ones are refused
+_SIZES = slice(8, 24)  # of the header: bytes of the message, of the JSON; see buffers for [0, 8)
 _ALIGN = 64
+_SPARE = 4  # times as long as needed now: memory not written to costs nothing, a new buffer does
 
 
 class Message(NamedTuple):
@@ -21,46 +26,75 @@ class Message(NamedTuple):
 
     header: dict
     arrays: dict[str, np.ndarray]
-    buffer: np.ndarray  # uint8; the first `n_bytes` are the message
+    buffer: Buffer  # its first `n_bytes` are the message
     n_bytes: int
 
     @property
     def payload(self) -> np.ndarray:
         """The bytes to send; the header must not change afterwards."""
+        data = self.buffer.bytes
         directory = {
-            name: [a.dtype.str, a.shape, int(a.ctypes.data - self.buffer.ctypes.data)]
+            name: [a.dtype.str, a.shape, int(a.ctypes.data - data.ctypes.data)]
             for name, a in self.arrays.items()
         }
         text = json.dumps({"header": self.header, "arrays": directory}).encode()
-        if len(text) > _HEADER - 16:
-            raise ValueError(f"header of {len(text)} bytes, at most {_HEADER - 16} fit")
-        sizes = np.array([self.n_bytes, len(text)], np.int64).view(np.uint8)
-        self.buffer[:16] = sizes
-        self.buffer[16 : 16 + len(text)] = np.frombuffer(text, np.uint8)
-        return self.buffer[: self.n_bytes]
+        if len(text) > _HEADER - _SIZES.stop:
+            raise ValueError(f"header of {len(text)} bytes, at most {_HEADER - _SIZES.stop} fit")
+        data[_SIZES] = np.array([self.n_bytes, len(text)], np.int64).view(np.uint8)
+        data[_SIZES.stop : _SIZES.stop + len(text)] = np.frombuffer(text, np.uint8)
+        return data[: self.n_bytes]
 
 
 class Pool:
-    """Buffers used again: a fresh one of 20 MB costs milliseconds in page faults."""
+    """Buffers used again: a fresh one of 20 MB costs milliseconds in page faults.
 
-    def __init__(self):
-        self._free: list[np.ndarray] = []
+    Parameters
+    ----------
+    shared : bool
+        Long messages are to be read by other processes where they lie.
+    """
+
+    def __init__(self, shared: bool = False):
+        self.shared = shared
+        self._free: list[Buffer] = []
+        self._lent: list[tuple[int, Buffer]] = []
         self._lock = threading.Lock()
 
-    def take(self, n_bytes: int) -> np.ndarray:
+    def take(self, n_bytes: int) -> Buffer:
         """A buffer of at least `n_bytes`; the smallest that will do."""
+        if n_bytes < SHARED_FROM:
+            return Buffer.private(n_bytes)
         with self._lock:
-            fitting = [i for i, b in enumerate(self._free) if len(b) >= n_bytes]
+            self._free += [buffer for _, buffer in self._lent if not buffer.lent]
+            self._lent = [(rank, buffer) for rank, buffer in self._lent if buffer.lent]
+            fitting = [i for i, b in enumerate(self._free) if len(b.bytes) >= n_bytes]
             if fitting:
-                return self._free.pop(min(fitting, key=lambda i: len(self._free[i])))
+                return self._free.pop(min(fitting, key=lambda i: len(self._free[i].bytes)))
             if self._free:
                 self._free.pop()  # too small now, and likely from now on
-        return np.empty(n_bytes + n_bytes // 4, np.uint8)
+        make = Buffer.shared if self.shared else Buffer.private
+        return make(_SPARE * n_bytes)
 
-    def give(self, buffer: np.ndarray) -> None:
-        """Hand a buffer back; nobody may look at it any more."""
+    def give(self, buffer: Buffer) -> None:
+        """Hand a buffer back, to whomever it belongs; nobody may look at it any more."""
+        if buffer.foreign:
+            buffer.lent = False
+        elif len(buffer.bytes) >= SHARED_FROM:
+            with self._lock:
+                self._free.append(buffer)
+
+    def lend(self, buffer: Buffer, rank: int) -> None:
+        """Leave a shared buffer to `rank` until it has read it."""
+        buffer.lent = True
         with self._lock:
-            self._free.append(buffer)
+            self._lent.append((rank, buffer))
+
+    def forget(self, rank: int) -> list[Buffer]:
+        """Expect nothing back from `rank`; returns what it has been lent."""
+        with self._lock:
+            gone = [buffer for reader, buffer in self._lent if reader == rank]
+            self._lent = [lent for lent in self._lent if lent[0] != rank]
+        return gone
 
     def message(self, header: dict, **arrays) -> Message:
         """A message whose arrays are given, or left to be filled.
@@ -85,15 +119,16 @@ class Pool:
         return Message(header, views, buffer, n_bytes)
 
 
-def total_bytes(buffer: np.ndarray) -> int:
+def total_bytes(buffer: Buffer) -> int:
     """Length of the message of which `buffer` is the beginning."""
-    return int(buffer[:8].view(np.int64)[0])
+    return int(buffer.bytes[_SIZES].view(np.int64)[0])
 
 
-def parse(buffer: np.ndarray) -> Message:
+def parse(buffer: Buffer) -> Message:
     """The message that lies in `buffer`."""
-    n_bytes, length = (int(n) for n in buffer[:16].view(np.int64))
-    content = json.loads(buffer[16 : 16 + length].tobytes())
+    n_bytes, length = (int(n) for n in buffer.bytes[_SIZES].view(np.int64))
+    text = buffer.bytes[_SIZES.stop : _SIZES.stop + length].tobytes()
+    content = json.loads(text)
     arrays = {
         name: _view(buffer, offset, tuple(shape), np.dtype(dtype))
         for name, (dtype, shape, offset) in content["arrays"].items()
@@ -101,16 +136,15 @@ def parse(buffer: np.ndarray) -> Message:
     return Message(content["header"], arrays, buffer, n_bytes)
 
 
-def deliver(message: Message, sender: Pool, receiver: Pool, keep: bool) -> Message:
+def deliver(message: Message, sender: Pool, receiver: Pool) -> Message:
     """What MPI does between processes, within one: copy, and give the sender its buffer back."""
     payload = message.payload
     buffer = receiver.take(len(payload))
-    buffer[: len(payload)] = payload
-    if not keep:
-        sender.give(message.buffer)
+    buffer.bytes[: len(payload)] = payload
+    sender.give(message.buffer)
     return parse(buffer)
 
 
 def _view(buffer, offset, shape, dtype):
     size = int(np.prod(shape)) * dtype.itemsize
-    return buffer[offset : offset + size].view(dtype).reshape(shape)
+    return buffer.bytes[offset : offset + size].view(dtype).reshape(shape)

@@ -3,8 +3,8 @@
 They are a :class:`dpsvi.svi.State`, ``v = prior + scale * rows``, so that decay is one number here
 too: reading and adding cost by the rows concerned, never by the size of the matrix.
 
-A worker gets rows and scale as they are.  If nothing else has happened when its update comes back,
-the rows it ended at *are* the new rows, bit for bit, and one worker is serial SVI exactly.
+A worker gets rows and scale as they are.  Where it is alone, the rows it ended at *are* the new
+rows, bit for bit, and one worker is serial SVI exactly.
 """
 
 from __future__ import annotations
@@ -64,13 +64,16 @@ class MasterParameters:
         """Column sums of the rows, float64, (n_columns,)."""
         return self.state.shared.totals[0]
 
-    def read(self, touched: np.ndarray, base: np.ndarray) -> Reading:
-        """Copy the rows `touched` into `base`."""
-        kernels.gather(self.state.shared.rows, touched, base)
+    @property
+    def n_folds(self) -> int:
+        """How often all rows have been multiplied with the scale."""
+        return len(self._folds)
+
+    def read(self, touched: np.ndarray) -> Reading:
+        """What it means to read the rows `touched` now."""
         return Reading(
-            self.version, self._logged, len(self._folds), self.scale, touched, base,
-            self.totals.copy(),
-        )  # fmt: skip
+            self.version, self._logged, self.n_folds, self.scale, touched, self.totals.copy()
+        )
 
     def decay(self, update: Update, weight: float) -> None:
         """See the protocol."""
@@ -106,11 +109,14 @@ class MasterParameters:
         """See the protocol."""
         reading, rows = update.reading, self.state.shared.rows
         factor = weight * update.scale / self.scale
+        if update.end is not None:  # weight and factor are 1
+            kernels.scatter(rows, reading.touched, update.end)
+            self.totals[:] = update.totals
+            self.state.settle()
+            return
         if self._log is not None:
             before = rows[reading.touched]
-        if update.end is not None:
-            kernels.merge(rows, reading.touched, update.end, reading.base, factor)
-        elif update.change.dtype == np.uint16:
+        if update.change.dtype == np.uint16:
             kernels.merge_bfloat16(rows, reading.touched, update.change, factor)
         else:
             kernels.add_scaled(rows, reading.touched, update.change, factor)

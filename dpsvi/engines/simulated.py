@@ -128,9 +128,9 @@ class _Simulation:
         rows = [array for name, array in message.arrays.items() if name in ("end", "change")]
         merged = sum(array.size for array in rows) * self.job.state.model.real.itemsize
         worker = self.workers[rank]
-        self.master.take(rank, deliver(message, worker.pool, self.master.pool, False))
+        self.master.take(rank, deliver(message, worker.pool, self.master.pool))
         outbox, self.master.outbox = self.master.outbox, []
-        read = sum(answer.n_bytes for _, answer, _ in outbox)
+        read = sum(answer.n_bytes for _, answer in outbox)
         cost = self.timing.message + self.timing.merge * merged + self.timing.read * read
         self.master.busy += cost
         if not self.options.master_apart:
@@ -140,13 +140,13 @@ class _Simulation:
     def _answer(self, outbox):
         """Its answers wait for the link; it turns to the next message."""
         network = self.options.network
-        for rank, answer, keep in outbox:
+        for rank, answer in outbox:
             seconds = answer.n_bytes / network.bandwidth
             start = self.now
             if network.shared:
                 start = max(start, self._outwards)
                 self._outwards = start + seconds
-            grant = deliver(answer, self.master.pool, self.workers[rank].pool, keep)
+            grant = deliver(answer, self.master.pool, self.workers[rank].pool)
             self._at(start + seconds + network.latency, self._turn, rank, grant)
         self._master_busy = False
         if self._queue and not self.master.finished:

@@ -1,0 +1,166 @@
+"""Memory that processes of one host share, and how they wake each other."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from dpsvi.cluster.buffers import Buffer, Place
+from dpsvi.cluster.messages import SHARED_FROM, Pool, parse
+from dpsvi.cluster.neighbours import Neighbours
+from dpsvi.cluster.window import Window, opened
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="shared memory needs Linux")
+
+
+def together(n, change=lambda rank, ticket: ticket):
+    """`n` processes as they see each other, here in as many threads of one."""
+    tickets, barrier, found = np.zeros((n, 5), np.int64), threading.Barrier(n), [None] * n
+
+    def body(rank):
+        def all_gather(mine):
+            tickets[rank] = change(rank, mine)
+            barrier.wait()
+            return tickets
+
+        found[rank] = Neighbours(rank, all_gather)
+
+    threads = [threading.Thread(target=body, args=(rank,)) for rank in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def test_another_process_reads_and_writes_the_same_bytes():
+    buffer = Buffer.shared(1 << 16)
+    buffer.bytes[100] = 7
+    code = (
+        "from dpsvi.cluster.buffers import Buffer, Place\n"
+        f"buffer = Buffer.of(Place{tuple(buffer.place)})\n"
+        "assert buffer.foreign and len(buffer.bytes) == 1 << 16\n"
+        "buffer.bytes[101] = buffer.bytes[100] + 1\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    assert buffer.bytes[101] == 8
+
+
+def test_memory_is_gone_with_its_owner():
+    buffer = Buffer.shared(1 << 16)
+    place, other = buffer.place, Buffer.of(buffer.place)
+    other.bytes[5] = 3
+    del buffer
+    assert other.bytes[5] == 3, "who has mapped it keeps it"
+    with pytest.raises(OSError):
+        os.fstat(place.fd)
+    process = subprocess.Popen([sys.executable, "-c", "pass"])
+    process.wait()
+    with pytest.raises(OSError):
+        Buffer.of(Place(process.pid, 3, 0))
+
+
+def test_a_lent_buffer_comes_back_when_it_was_read():
+    sender, receiver = Pool(shared=True), Pool(shared=True)
+    message = sender.message({"kind": "x"}, rows=np.arange(SHARED_FROM, dtype=np.uint8))
+    _ = message.payload
+    sender.lend(message.buffer, 3)
+    found = parse(Buffer.of(message.buffer.place))
+    assert np.array_equal(found.arrays["rows"], message.arrays["rows"])
+    assert sender.take(SHARED_FROM) is not message.buffer, "it is being read"
+    receiver.give(found.buffer)
+    assert sender.take(SHARED_FROM) is message.buffer
+    assert receiver.take(SHARED_FROM) is not found.buffer, "it belongs to the other"
+
+
+def test_what_a_lost_rank_has_been_lent_is_not_waited_for():
+    pool = Pool(shared=True)
+    mine, yours = pool.take(SHARED_FROM), pool.take(SHARED_FROM)
+    pool.lend(mine, 1)
+    pool.lend(yours, 2)
+    assert pool.forget(1) == [mine]
+    mine.lent = yours.lent = False
+    assert pool.take(SHARED_FROM) is yours
+    assert pool.take(SHARED_FROM) is not mine
+
+
+def test_neighbours_know_each_other():
+    for rank, one in enumerate(together(3)):
+        assert [other in one for other in range(3)] == [other != rank for other in range(3)]
+        assert one.everybody and len(one) == 2
+
+
+@pytest.mark.parametrize("what", ["token", "network", "nothing to map", "no memory"])
+def test_others_are_no_neighbours(what):
+    """Another host, where that process number is another's; another network; no Linux."""
+
+    places = {"token": 3, "network": 4, "nothing to map": 1, "no memory": 4}
+
+    def change(rank, ticket):
+        ticket = ticket.copy()
+        if rank == 1:
+            ticket[places[what]] += 999
+            if what == "no memory":
+                ticket[:] = 0
+        return ticket
+
+    zero, one, two = together(3, change)
+    assert 1 not in zero and 1 not in two
+    assert 2 in zero and 0 in two
+    assert not zero.everybody
+
+
+def test_a_ring_ends_the_wait():
+    zero, one = together(2)
+
+    def ring():
+        time.sleep(0.05)
+        zero.ring(1)
+
+    for sleeper, wake in ((one, ring), (one, lambda: (time.sleep(0.05), one.ring()))):
+        thread = threading.Thread(target=wake)
+        thread.start()
+        started = time.perf_counter()
+        sleeper.wait(20)
+        assert time.perf_counter() - started < 10
+        thread.join()
+    for _ in range(5000):
+        zero.ring(1)  # never blocks, however many are not heard
+    one.wait(20)
+    started = time.perf_counter()
+    one.wait(0.01)
+    assert time.perf_counter() - started >= 0.009, "all rings were heard at once"
+
+
+def test_nobody_is_merged_with_while_somebody_reads():
+    rows = np.arange(12, dtype=np.float32).reshape(3, 4)
+    window = Window.like(rows, 5, {2, 4})
+    assert 2 in window and 3 not in window
+    assert np.array_equal(window.rows, rows) and not window.busy
+    told = [window.begin(2), window.begin(4)]
+    assert window.busy
+    for rank, n_ranks, *place in told:
+        seen = Window.at(place, rows.shape, rows.dtype, n_ranks)
+        assert np.array_equal(seen.rows, rows)
+        seen.end(rank)
+        assert window.busy == (rank == 2)
+
+
+def test_rows_come_back_from_the_window():
+    """Also when the fit fails; a fork of the process later must not share them."""
+    from dpsvi.base import Shared
+    from dpsvi.svi import State
+
+    rows = np.ones((3, 4), np.float32)
+    state = State(None, Shared(rows, np.zeros((1, 4)), np.zeros((0, 0)), np.zeros((0, 0))))
+    with pytest.raises(ZeroDivisionError), opened(state, {1}, 2) as window:
+        assert state.shared.rows is window.rows
+        window.rows += 1
+        raise ZeroDivisionError
+    assert state.shared.rows is rows and np.all(rows == 2)
+    with opened(state, None, 1) as window:
+        assert window is None and state.shared.rows is rows

@@ -8,30 +8,23 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
 
 from dpsvi.base import Event, Reading, Update
 from dpsvi.cluster import kernels, messages
+from dpsvi.cluster.allotment import Allotment
+from dpsvi.cluster.exchanges import Exchange, histogram, summary
 from dpsvi.cluster.messages import Message, Pool
 from dpsvi.cluster.parameters import MasterParameters
-from dpsvi.cluster.steering import Steering
 from dpsvi.cluster.window import Window
 from dpsvi.cluster.worker import describe
 from dpsvi.errors import DivergedError, DpsviError, LostRankError
-from dpsvi.fit import Job, Snapshot, blind_steps, refine_cuts
+from dpsvi.fit import Job, Snapshot, refine_cuts
 from dpsvi.passes import Cuts, Work
 
 log = logging.getLogger(__name__)
-
-# B where nothing is said: on wiki the bytes a document, 84,000 at B = 1 and 15,700 at 64, hardly
-# fall any more (experiments/results/cluster/exchange-wiki.md).
-LOCAL_STEPS = 128
-_PASS_IN_FLIGHT = 0.1  # and no more of a pass than this with all workers together
-# A single worker meets nobody's parameters but its own: only checkpoints and the end wait for it.
-_ALONE_STEPS, _ALONE_PASS = 1024, 0.25
 
 
 class _Grant(NamedTuple):
@@ -45,17 +38,6 @@ class _Ask(NamedTuple):
     worker: int
     want: int | None  # the work whose rows are wanted
     touched: np.ndarray | None  # these rows
-
-
-class Exchange(NamedTuple):
-    """One update, for the log."""
-
-    worker: int
-    n_items: int
-    n_bytes: int  # both ways
-    waited: float  # seconds, of the worker
-    staleness: int  # D': global steps since its parameters were read
-    seconds: float  # of local steps
 
 
 class Master:
@@ -99,7 +81,7 @@ class Master:
         self._tally = job.tally
         self._looks = Cuts(self.passes.steps_a_pass, job.observe_every)
         self._refines = refine_cuts(job.state.model, self.passes.steps_a_pass)
-        self._steering = None if options.waiting is None else Steering(options.waiting)
+        self._allotment = Allotment(job, self.strategy.bears)
         self._applied = self.passes.n_done
         self._started, self._before = None, job.seconds
 
@@ -242,8 +224,7 @@ class Master:
                     report["seconds"],
                 )
             )  # fmt: skip
-            if self._steering is not None:
-                self._steering.learn(grant.worker, report["waited"], report["seconds"])
+            self._allotment.learn(grant.worker, report["waited"], report["seconds"])
             state.step += report["n_done"]
             state.items += report["n_items"]
             self._applied += report["n_done"]
@@ -297,13 +278,13 @@ class Master:
                 self._serve()
 
     def _answer(self, ask) -> bool:
-        room = self._room()
         if ask.want is not None:
             grant = self._grants[ask.want]
-            in_flight = self._in_flight()
+            in_flight, room = self._in_flight(), self._allotment.room(self.n_workers)
             if in_flight and in_flight + grant.work.n_steps > room:
                 return False
-        work = self.passes.grant(ask.worker, self._most_steps(ask.worker, room), self.workers)
+        most = self._allotment.steps(ask.worker, self.n_workers)
+        work = self.passes.grant(ask.worker, most, self.workers)
         if work is None and ask.want is None:
             return False
         header = {"kind": "grant", "reading": ask.want, "work": None, "work_id": None}
@@ -324,8 +305,9 @@ class Master:
         """A message that gives a worker the rows it wants, and how many bytes it will read."""
         state, parameters = self.job.state, self.parameters
         model, sent, arrays = state.model, ask.touched, {}
-        header |= {"scale": parameters.scale, "unit": parameters.unit, "alone": self._alone}
-        if self._alone:
+        alone = self._allotment.alone(self.n_workers)
+        header |= {"scale": parameters.scale, "unit": parameters.unit, "alone": alone}
+        if alone:
             sent = arrays["sent"] = self._missing(ask.touched)
         n_bytes = len(sent) * model.shape[1] * model.real.itemsize
         seen = self.window is not None and ask.worker in self.window
@@ -349,66 +331,17 @@ class Master:
         kept[touched] = True
         return missing
 
-    def _room(self) -> float:
-        """Steps that may be in flight, not seeing each other."""
-        if self.job.most_blind is None:
-            return np.inf
-        if self._alone and self.job.n_jobs <= blind_steps(
-            self.job.schedule, self.passes.clock, self.job.most_blind
-        ):  # all its threads may work, and nobody else is there
-            return np.inf
-        blind = self.job.most_blind * self.strategy.bears
-        return blind_steps(self.job.schedule, self.passes.clock, blind)
-
     def _in_flight(self) -> int:
         return sum(g.work.n_steps for g in self._grants.values() if g.reading is not None)
 
-    @property
-    def _alone(self) -> bool:
-        """Whether the parameters of the only worker are the master's: no update can be stale."""
-        cluster = self.job.cluster
-        as_they_are = cluster.global_rate == 1 and cluster.statistics == "float32"
-        at_a_time = cluster.master_batch == 1 and not cluster.prefetch
-        return self.n_workers == 1 and as_they_are and at_a_time
-
-    def _most_steps(self, worker, room) -> int:
-        job, n_workers = self.job, max(1, self.n_workers) * (2 if self.job.cluster.prefetch else 1)
-        steps, share = LOCAL_STEPS, _PASS_IN_FLIGHT
-        if self._alone and self._refines is None:  # priors are learned between updates
-            steps, share = _ALONE_STEPS, _ALONE_PASS
-        if self._steering is not None:
-            steps = self._steering.steps(worker)
-        most = job.n_jobs * (job.local_steps or steps)
-        if job.local_steps is None:
-            most = min(most, int(share * self.passes.steps_a_pass / n_workers))
-            if n_workers > 1:
-                # The last steps are shared out in ever smaller parts: all end together.
-                most = min(most, self.passes.n_left // (2 * n_workers))
-        if np.isfinite(room):
-            most = min(most, int(room / n_workers))
-        return max(1, most)
-
-    def histogram(self) -> dict[int, int]:
-        """How often each staleness D' was met."""
-        return dict(sorted(Counter(e.staleness for e in self.exchanges).items()))
-
     def report(self) -> None:
         """Log what the exchanges cost, and leave it for whoever asked."""
-        exchanges, histogram = self.exchanges, self.histogram()
-        if not exchanges:
+        if not self.exchanges:
             return
-        n_bytes = sum(e.n_bytes for e in exchanges)
-        waited, computed = sum(e.waited for e in exchanges), sum(e.seconds for e in exchanges)
-        log.info(
-            "%d exchanges, %.0f bytes a document, master busy %.1f %%, workers waiting %.1f %%; "
-            "staleness D': %s",
-            len(exchanges), n_bytes / sum(e.n_items for e in exchanges),
-            100 * self.busy / max(self.seconds, 1e-9),
-            100 * waited / max(waited + computed, 1e-9),
-            ", ".join(f"{staleness}: {count}" for staleness, count in histogram.items()),
-        )  # fmt: skip
+        log.info("%s", summary(self.exchanges, self.busy, self.seconds))
         if self.job.report is not None:
             self.job.report.update(
-                exchanges=exchanges, staleness=histogram, seconds=self.seconds, busy=self.busy,
-                bytes=n_bytes, lost=dict(self.lost),
+                exchanges=self.exchanges, staleness=histogram(self.exchanges),
+                seconds=self.seconds, busy=self.busy, lost=dict(self.lost),
+                bytes=sum(exchange.n_bytes for exchange in self.exchanges),
             )  # fmt: skip

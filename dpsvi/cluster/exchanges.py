@@ -1,0 +1,36 @@
+"""What exchanges between workers and master cost: a record of each, a summary of all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Exchange(NamedTuple):
+    """One update, for the log."""
+
+    worker: int
+    n_items: int
+    n_bytes: int  # both ways
+    waited: float  # seconds, of the worker
+    staleness: int  # D': global steps since its parameters were read
+    seconds: float  # of local steps
+
+
+def histogram(exchanges: Sequence[Exchange]) -> dict[int, int]:
+    """How often each staleness D' was met."""
+    return dict(sorted(Counter(e.staleness for e in exchanges).items()))
+
+
+def summary(exchanges: Sequence[Exchange], busy: float, seconds: float) -> str:
+    """All of them in a line; `busy` are those of the `seconds` in which the master computed."""
+    n_bytes, n_items = sum(e.n_bytes for e in exchanges), sum(e.n_items for e in exchanges)
+    waited, computed = sum(e.waited for e in exchanges), sum(e.seconds for e in exchanges)
+    counts = ", ".join(f"{level}: {count}" for level, count in histogram(exchanges).items())
+    return (
+        f"{len(exchanges)} exchanges, {n_bytes / n_items:.0f} bytes a document, "
+        f"master busy {100 * busy / max(seconds, 1e-9):.1f} %, "
+        f"workers waiting {100 * waited / max(waited + computed, 1e-9):.1f} %; "
+        f"staleness D': {counts}"
+    )

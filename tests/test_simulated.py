@@ -116,7 +116,7 @@ def test_prefetch_hides_the_network(X):
 
 
 def test_work_on_messages_is_no_waiting(X):
-    costly = dataclasses.replace(SECOND, touch=1e-4)
+    costly = dataclasses.replace(SECOND, touch=5e-4)
     found = fit(X, n_workers=1, timing=costly).exchanges_
     assert all(e.waited == pytest.approx(0, abs=1e-9) for e in found["exchanges"])
     assert found["seconds"] > 1.2 * N_STEPS

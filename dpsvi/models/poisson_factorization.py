@@ -48,6 +48,7 @@ from dpsvi.kernels.poisson import (
     explain,
     infer,
     solve_rate,
+    start_even,
 )
 from dpsvi.recommender import Recommender, as_csr, entries, products
 from dpsvi.svi import State
@@ -102,7 +103,7 @@ def read_items(rows, scale, hyper, slot, expected, rates, shape, exposure, size)
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; items are users."""
     n_components, n_columns = int(hyper[N_COMPONENTS]), shared.rows.shape[1]
-    last = shared.rows.shape[0] - 1
+    last, warm = shared.rows.shape[0] - 1, shared.item_memory.shape[0] > 0
     vectors = work.scratch[: 5 * n_columns].reshape((5, n_columns))
     shape, exposure, size, weight, total = vectors
     rates = work.scratch[5 * n_columns : 5 * n_columns + last]
@@ -118,7 +119,13 @@ def local(shared, scale, hyper, items, batch, work):
         ratio = ratios[: stop - start]
         for i in range(stop - start):
             ids[i] = work.slot[items.index[start + i]]
+        if warm and shared.item_memory[u, 0] > 0:
+            shape[:] = shared.item_memory[u]
+        else:
+            start_even(counts, hyper, shape)
         e = explain(work.expected, ids, counts, size, hyper, shape, weight, total, ratio)
+        if warm:
+            shared.item_memory[u] = shape
         add_outer(work.stats, ids, ratio, weight)
         for k in range(n_components):
             work.stats[n, k] += shape[k] / (e + size[k])
@@ -183,7 +190,7 @@ def from_arrays(shape, prior, hyper) -> Model:
     """The model with these arrays of :func:`make_model`."""
     return Model(
         name="poisson_factorization", shape=shape, prior=prior, hyper=hyper, local=local,
-        scratch=partial(_scratch, shape), common_rows=shape[0],
+        scratch=partial(_scratch, shape), common_rows=shape[0], item_memory=shape[1],
     )  # fmt: skip
 
 
@@ -416,7 +423,7 @@ class DPSVIPoissonFactorization(Recommender):
         model = make_model(n_items, n, users, rated, self.max_user_iter, self.user_tol)
         n_counts = items.value.sum() * (total / count(items))
         rows = first_rows(n_items, n, total, n_counts, rng)
-        return State.resume(model, rows, self._n_threads)
+        return State.resume(model, rows, self._n_threads, self._n_kept(items))
 
     # --- the fitted model ---------------------------------------------------------------------
 

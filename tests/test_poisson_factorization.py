@@ -184,6 +184,32 @@ def test_users_go_on_where_the_last_visit_ended(rng):
     np.testing.assert_allclose(seen[-1][2], users, rtol=1e-3)
 
 
+@pytest.mark.parametrize("engines", [("serial", "mpi"), ("mpi", "serial")], ids="-".join)
+def test_engines_that_keep_users_and_those_that_do_not_go_on_with_each_other(
+    engines, rng, tmp_path
+):
+    X, *_ = planted(rng, 200)
+    looks = []
+
+    def interrupt(event):
+        looks.append(len(event.state.shared.item_memory))
+        if len(looks) == 2:
+            raise KeyboardInterrupt
+
+    settings = dict(
+        max_iter=4, batch_size=20, random_state=0, checkpoint_dir=tmp_path, checkpoint_seconds=0.0
+    )
+    part = DPSVIPoissonFactorization(4, engine=engines[0], callbacks=[interrupt], **settings)
+    with pytest.warns(UserWarning, match="interrupted"):
+        part.fit(X)
+    assert looks == [200 if engines[0] == "serial" else 0] * 2
+    whole = DPSVIPoissonFactorization(4, engine=engines[1], **settings).resume(X)
+    assert whole.n_batch_iter_ == 40 and len(whole._state.shared.item_memory) == 0
+    longer = whole.lower_bound_
+    whole.set_params(engine=engines[0], warm_start=True, checkpoint_dir=None).fit(X)
+    assert whole.n_batch_iter_ == 80 and whole.lower_bound_ > longer - 0.01 * abs(longer)
+
+
 def test_the_bound_is_that_of_samples(rng):
     X = rng.poisson(1.5, (6, 5)).astype(float)
     model, n = full_batch(X, 2), 40_000

@@ -79,7 +79,8 @@ class Model(NamedTuple):
     init : callable(rng) -> real array of `shape`, or None
         First value of ``lam - prior``, where that does not depend on the data.
     item_memory, value_memory : int
-        Columns of the memories in :class:`Shared`; 0 for none.
+        Columns of the memories in :class:`Shared`; 0 for none.  An `item_memory` that has no rows
+        is a fit that cannot keep any: the local step must do without.
     refine : callable(hyper, state, tally) -> None, or None
         Rare update of hyper-parameters from the tallies since the last call; in place.
     common_rows : int

@@ -181,7 +181,6 @@ def restore(checkpoint: Checkpoint, state: State, n_passes: int, batch_size: int
                 )
         for name, mine in (
             ("rows", shared.rows), ("hyper", model.hyper), ("prior", model.prior),
-            ("item_memory", shared.item_memory),
         ):  # fmt: skip
             if arrays[name].shape != mine.shape:
                 raise ModelFormatError(
@@ -189,6 +188,9 @@ def restore(checkpoint: Checkpoint, state: State, n_passes: int, batch_size: int
                     f"{mine.shape}"
                 )
             mine[...] = arrays[name]
+        if arrays["item_memory"].shape == shared.item_memory.shape:
+            shared.item_memory[:] = arrays["item_memory"]
+        # Else one of the two engines keeps nothing of items: they begin as on a first visit.
         totals = arrays["totals"]
         shared.totals[:] = 0
         if totals.shape == shared.totals.shape:

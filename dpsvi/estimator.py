@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 # above that of 1 thread (median of 5 seeds, 6 passes); with 0.5 here 0.7 %, with 0.3 none.
 MOST_BLIND = 0.3
 
-_CLUSTERS = {"mpi", "simulated"}  # engines that need a Cluster, have a master
+CLUSTERS = {"mpi", "simulated"}  # engines that need a Cluster, have a master
 
 # A fit may be resumed with other values of these.
 _FREE = {
@@ -85,7 +85,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             check_number("total_samples", self.total_samples, low=0, open_low=True)
         if not isinstance(self.cluster, Cluster | None):
             raise TypeError(f"cluster must be a dpsvi.Cluster or None, got {self.cluster!r}")
-        if self.engine in _CLUSTERS and any(
+        if self.engine in CLUSTERS and any(
             getattr(self, name, False) for name in ("keep_responsibilities", "warm_documents")
         ):
             raise ValueError(
@@ -112,7 +112,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         """Step sizes as asked for, carried over to p threads by rule (13)."""
         rate = 1.0 if self.learning_rate is None else self.learning_rate
         check_number("learning_rate", rate, low=0, high=1, open_low=True)
-        on_cluster = self.engine in _CLUSTERS and self.cluster is not None
+        on_cluster = self.engine in CLUSTERS and self.cluster is not None
         master_batch = self.cluster.master_batch if on_cluster else 1
         rate = schedules.scaled_rate(
             rate, master_batch=master_batch, n_jobs=self._n_threads,

@@ -13,7 +13,7 @@ from dpsvi import io
 from dpsvi.base import Items
 from dpsvi.checks import check_number
 from dpsvi.errors import ModelFormatError
-from dpsvi.estimator import Monitor, SVIEstimator, unchanged_on_error, with_callbacks
+from dpsvi.estimator import CLUSTERS, Monitor, SVIEstimator, unchanged_on_error, with_callbacks
 from dpsvi.jit import as_items
 from dpsvi.svi import State
 
@@ -100,7 +100,7 @@ class FamilyEstimator(SVIEstimator):
         left = 1 if going_on else self.n_init
         while left:
             monitor.restart()
-            self._state = self._again() if going_on else self._begin(train, n, rng)
+            self._state = self._again(train) if going_on else self._begin(train, n, rng)
             first = self._state.items
             self._train(self._state, train, self.max_iter, rng, monitor, checkpoints=True)
             self.n_iter_ = max(1, -(-(self._state.items - first) // n))
@@ -122,7 +122,7 @@ class FamilyEstimator(SVIEstimator):
         rng, n = self._generator(), count(items)
         seen = n + (0 if first else self._state.items)
         total = max(seen, self.total_samples or 0)
-        self._state = self._begin(items, total, rng) if first else self._again()
+        self._state = self._begin(items, total, rng) if first else self._again(items)
         monitor = Monitor(self, None, X, y)
         self._train(self._state, items, 1, rng, monitor, total=total)
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
@@ -134,7 +134,14 @@ class FamilyEstimator(SVIEstimator):
         self._started = {name: getattr(self, name) for name in self._sizes}
         return self._start(items, total, rng)
 
-    def _again(self) -> State:
+    def _n_kept(self, items) -> int:
+        """Of how many items a fit can keep local parameters, if the model has a use for them.
+
+        Of none where workers hold no items of their own: one may be elsewhere next time.
+        """
+        return 0 if self.engine in CLUSTERS else count(items)
+
+    def _again(self, items) -> State:
         """The same parameters and clock for other data."""
         for name, value in self._started.items():
             if getattr(self, name) != value:
@@ -145,11 +152,13 @@ class FamilyEstimator(SVIEstimator):
         state.settle()
         state.renormalise()
         return State.resume(
-            state.model, state.shared.rows, self._n_threads, step=state.step, items=state.items
-        )
+            state.model, state.shared.rows, self._n_threads, self._n_kept(items),
+            step=state.step, items=state.items,
+        )  # fmt: skip
 
     def _finish(self, items, total) -> None:
         self._state.settle()
+        self._state.forget()
         vars(self).update(self._attributes(self._state))
         self.n_batch_iter_ = self._state.step
         self.lower_bound_ = self._lower_bound(self._state, items, total)

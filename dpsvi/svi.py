@@ -87,6 +87,13 @@ class State:
         if len(self.shared.rows) == 1:
             self.shared.rows[0] = self.shared.totals.sum(axis=0)
 
+    def forget(self) -> None:
+        """Drop what was kept of each item: it is of no use for others."""
+        shared = self.shared
+        self.shared = shared._replace(
+            item_memory=shared.item_memory[:0].copy(), value_memory=shared.value_memory[:0].copy()
+        )
+
     def natural(self) -> np.ndarray:
         """The natural parameters lam, a new array of shape ``model.shape``."""
         rows, real = self.shared.rows, self.model.real

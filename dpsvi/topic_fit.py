@@ -198,11 +198,7 @@ class TopicEstimator(TopicModel):
     def _finish(self, corpus) -> None:
         self.n_batch_iter_ = self._state.step
         self._n_features_out = self.n_components
-        # What was remembered of each document is of no use for others.
-        shared = self._state.shared
-        self._state.shared = shared._replace(
-            item_memory=shared.item_memory[:0].copy(), value_memory=shared.value_memory[:0].copy()
-        )
+        self._state.forget()
         sample = corpus.select(np.arange(min(1000, corpus.n_items)))
         self.bound_ = float(np.exp(-self._bound_per_token(sample)))
 

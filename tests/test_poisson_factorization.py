@@ -150,6 +150,66 @@ def test_a_full_step_is_coordinate_ascent(rng):
     np.testing.assert_allclose(after.item_rates_, e, rtol=1e-7)
 
 
+def test_users_go_on_where_the_last_visit_ended(rng):
+    """One sweep a visit, then all items: the batch algorithm of Gopalan et al., step by step."""
+    X = rng.poisson(1.0, (12, 7)).astype(float)
+    seen = []
+
+    def look(event):
+        lam = event.state.natural()
+        seen.append((lam[:-1, :3], lam[-1, :3], event.state.shared.item_memory[:, :3].copy()))
+
+    DPSVIPoissonFactorization(
+        3, batch_size=len(X), learning_rate=1.0, max_iter=400, random_state=3, callbacks=[look],
+        **PRIOR, max_user_iter=1, user_tol=0,
+    ).fit(X)  # fmt: skip
+
+    def sweep(shape, exposure, users):
+        rate, _ = settle(shape, exposure, C, C1, C1 / D1)
+        size = (shape / rate).sum(axis=0)
+        log_theta = digamma(users) - np.log(settle_once(users, size)[0])
+        phi = np.exp(log_theta[:, None, :] + (digamma(shape) - np.log(rate))[None])
+        y_phi = X[:, :, None] * phi / phi.sum(axis=2, keepdims=True)
+        users = A + y_phi.sum(axis=1)
+        theta = users / settle_once(users, size)[0]
+        return C + y_phi.sum(axis=0), theta.sum(axis=0), users
+
+    for i in (0, 1, 5, 50, 398):
+        for wanted, got in zip(sweep(*seen[i]), seen[i + 1], strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-7)
+    # and so the last users are exact for the last items, however few sweeps a visit has
+    shape, exposure, users = seen[-1]
+    for _ in range(500):
+        users = sweep(shape, exposure, users)[2]
+    np.testing.assert_allclose(seen[-1][2], users, rtol=1e-3)
+
+
+@pytest.mark.parametrize("engines", [("serial", "mpi"), ("mpi", "serial")], ids="-".join)
+def test_engines_that_keep_users_and_those_that_do_not_go_on_with_each_other(
+    engines, rng, tmp_path
+):
+    X, *_ = planted(rng, 200)
+    looks = []
+
+    def interrupt(event):
+        looks.append(len(event.state.shared.item_memory))
+        if len(looks) == 2:
+            raise KeyboardInterrupt
+
+    settings = dict(
+        max_iter=4, batch_size=20, random_state=0, checkpoint_dir=tmp_path, checkpoint_seconds=0.0
+    )
+    part = DPSVIPoissonFactorization(4, engine=engines[0], callbacks=[interrupt], **settings)
+    with pytest.warns(UserWarning, match="interrupted"):
+        part.fit(X)
+    assert looks == [200 if engines[0] == "serial" else 0] * 2
+    whole = DPSVIPoissonFactorization(4, engine=engines[1], **settings).resume(X)
+    assert whole.n_batch_iter_ == 40 and len(whole._state.shared.item_memory) == 0
+    longer = whole.lower_bound_
+    whole.set_params(engine=engines[0], warm_start=True, checkpoint_dir=None).fit(X)
+    assert whole.n_batch_iter_ == 80 and whole.lower_bound_ > longer - 0.01 * abs(longer)
+
+
 def test_the_bound_is_that_of_samples(rng):
     X = rng.poisson(1.5, (6, 5)).astype(float)
     model, n = full_batch(X, 2), 40_000

@@ -18,8 +18,8 @@ def for_workers(job: Job, options: Cluster, n_workers: int) -> Job:
         The model cannot be fitted by workers that hold no documents of their own, or not with
         these options.
     """
-    model, passes = job.state.model, job.passes
-    if model.item_memory or model.value_memory:
+    model, shared, passes = job.state.model, job.state.shared, job.passes
+    if len(shared.item_memory) or len(shared.value_memory):
         raise ValueError(
             "a master and workers cannot remember local parameters between visits: a document may "
             "be at another worker next time"

@@ -51,20 +51,26 @@ def solve_rate(shape, exposure, total, base):
 
 
 @inline_kernel
+def start_even(counts, hyper, shape):
+    """Shapes of a user whose counts belong to all components alike."""
+    n = int(hyper[N_COMPONENTS])
+    count = 0.0
+    for i in range(counts.shape[0]):
+        count += counts[i]
+    for k in range(shape.shape[0]):
+        shape[k] = hyper[USERS] + count / n if k < n else 0.0
+
+
+@inline_kernel
 def explain(basis, ids, counts, exposure, hyper, shape, weight, total, ratio):
-    """Iterate the factors of one user; returns e, its ``E[rate]``.
+    """Iterate the factors of one user from `shape` on; returns e, its ``E[rate]``.
 
     Leaves `weight`, exp(E log theta), and the `ratio` of each count to ``sum_k weight_k basis_k``
     as they were in the last sweep, from which `shape` was made.  Columns beyond the K components
     hold 0, their `exposure` is 1.
     """
-    n, n_columns = int(hyper[N_COMPONENTS]), shape.shape[0]
+    n = int(hyper[N_COMPONENTS])
     prior, top, base = hyper[USERS], hyper[USERS + 1], hyper[USERS + 2]
-    count = 0.0
-    for i in range(counts.shape[0]):
-        count += counts[i]
-    for k in range(n_columns):
-        shape[k] = prior + count / n if k < n else 0.0
     e = solve_rate(shape, exposure, top, base)
     for _ in range(int(hyper[SWEEPS])):
         for k in range(n):
@@ -110,6 +116,7 @@ def infer(basis, items, exposure, hyper, shapes, rates, log_norm):
             items.value[start:stop],
             ratios[: stop - start],
         )
+        start_even(counts, hyper, shapes[u])
         rates[u] = explain(basis, ids, counts, exposure, hyper, shapes[u], weight, total, ratio)
         for k in range(n):
             weight[k] = exp_digamma(shapes[u, k]) / (rates[u] + exposure[k])

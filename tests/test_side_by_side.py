@@ -19,8 +19,14 @@ def points():
 
 def test_how_much_sooner():
     text = table(points(), "# title", "source")
-    assert "| other, slow | -2 | 20 | 2 s | 10.0 |" in text
-    assert "| best,  | 0 | 100 | not reached |  |" in text
+    assert "| other, slow | -2 | 20 | 20 s | 2 s | 10.0 | 10.0 |" in text
+    assert "| best,  | 0 | 100 | 100 s | not reached |  |  |" in text
+    # It hardly improved in its second half, and ours was past it with its first point.
+    slow = [{"seed": 0, **point("p", "slow", "", s, -4 - 1 / s)} for s in (200, 400)]
+    text = table([*points(), *slow], "# title", "source")
+    assert (
+        "| slow,  | -4.0025 | 400 | 200 s | at most 1 s | at least 400.0 | at least 200.0 |" in text
+    )
     assert list(curves(points())["p"])[0] == "dpsvi, 2 threads", "ours first"
     curve = curves(points())["p"]["dpsvi, 2 threads"][0]
     assert seconds_to(curve, -2.5) == 2 and seconds_to(curve, 0) is None

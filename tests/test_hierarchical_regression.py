@@ -258,15 +258,22 @@ def test_labels_of_groups(rng, tmp_path, labels):
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ([0, 1], "groups has 2 labels, X has 10 rows"),
+        ([0, 1], r"groups must have shape \(10,\) as X has, got \(2,\)"),
         ([None, "a"] * 5, "groups must be numbers or text"),
         ([np.nan, 1.0] * 5, "groups has missing labels"),
-        ([[0, 1]] * 10, "should be a 1d array"),
+        ([[0, 1]] * 10, r"groups must have shape \(10,\) as X has, got \(10, 2\)"),
+        ([b"a", b"b"] * 5, "groups must be numbers or text, got .*b'a'"),
+        (np.array(["2020-01-01"] * 10, "datetime64[s]"), "groups must be numbers or text, got"),
     ],
 )
 def test_bad_groups_are_refused(rng, groups, message):
     with pytest.raises(ValueError, match=message):
         DPSVIHierarchicalRegressor().fit(rng.normal(size=(10, 2)), np.arange(10.0), groups)
+
+
+def test_text_is_no_target(rng):
+    with pytest.raises(ValueError, match="y must be numbers, got .*'a'"):
+        DPSVIHierarchicalRegressor().fit(rng.normal(size=(10, 2)), ["a", "b"] * 5)
 
 
 def test_data_that_overflow_are_refused(rng):

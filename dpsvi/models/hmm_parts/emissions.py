@@ -69,7 +69,7 @@ class Gaussian:
     @staticmethod
     def divergence(estimator, q: Posterior, prior: Posterior) -> float:
         """KL of the emissions in nats."""
-        kl = normal_gamma.kl if estimator.covariance_type == "diag" else normal_wishart.kl
+        kl = normal_gamma.kl if _diagonal(estimator) else normal_wishart.kl
         pair = (_standard(_components(estimator, each)) for each in (q, prior))
         return float(kl(*pair).sum())
 
@@ -79,9 +79,13 @@ class Gaussian:
         return _components(estimator, q).draw(states, rng)
 
 
+def _diagonal(estimator) -> bool:
+    return estimator._started["covariance_type"] == "diag"
+
+
 def _prior(estimator, X) -> Prior:
     """The prior as asked for; what is None comes from X."""
-    n, diagonal = X.shape[1], estimator.covariance_type == "diag"
+    n, diagonal = X.shape[1], _diagonal(estimator)
     nu = (1 if diagonal else n) if estimator.dof_prior is None else estimator.dof_prior
     check_number("dof_prior", nu, low=0 if diagonal else n - 1, open_low=True)
     if estimator.scale_prior is None:
@@ -97,7 +101,7 @@ def _prior(estimator, X) -> Prior:
 
 
 def _components(estimator, q: Posterior) -> Components:
-    n_axes = 1 if estimator.covariance_type == "diag" else 2
+    n_axes = 1 if _diagonal(estimator) else 2
     return Components(q.weights.states, q.weights.origins, n_axes)
 
 

@@ -258,7 +258,7 @@ def test_three_ranks_fit_as_well_as_one(name, tmp_path, rng):
 
 
 @every_member
-def test_float32_is_near_float64(name, rng):
+def test_float32_is_near_float64(name, rng, tmp_path):
     member = members.get(name)
     data = member.data(rng, 200)
     wide = fit(member, data)
@@ -266,6 +266,10 @@ def test_float32_is_near_float64(name, rng):
     narrow = fit(member, narrow_data)
     a, b = member.answer(wide, data), member.answer(narrow, narrow_data)
     np.testing.assert_allclose(b, a, rtol=2e-2, atol=2e-2 * np.abs(a).max())
+    narrow.save(tmp_path)
+    again = member.answer(dpsvi.load(tmp_path), narrow_data)
+    assert again.dtype == b.dtype == np.float32
+    np.testing.assert_allclose(again, b, rtol=1e-5, atol=1e-6 * np.abs(b).max())
 
 
 @every_member

@@ -5,7 +5,6 @@ import math
 import hierarchical_reference as reference
 import numpy as np
 import pytest
-from scipy import stats
 from scipy.special import digamma, gammaln, polygamma
 from sklearn.linear_model import BayesianRidge, LinearRegression
 from sklearn.pipeline import make_pipeline
@@ -14,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 import dpsvi
 from dpsvi import DPSVIHierarchicalRegressor, VirtualCluster
 from dpsvi.errors import DivergedError
-from dpsvi.expfam import gamma
 from dpsvi.family import count
 
 
@@ -98,14 +96,6 @@ def test_full_batches_are_coordinate_ascent(rng, fit_intercept):
         np.testing.assert_allclose(regressor.group_intercept_, own[:, 0], rtol=1e-7, atol=1e-9)
     spread = q[2] / (q[3] - n - 1)
     np.testing.assert_allclose(regressor.population_covariance_, spread, rtol=1e-7, atol=1e-8)
-
-
-def test_gamma_kl_is_the_mean_of_log_ratios(rng):
-    q, p = (2.5, 0.7), (1.2, 1.9)
-    x = rng.gamma(q[0], 1 / q[1], size=200_000)
-    logpdf = [stats.gamma(a, scale=1 / b).logpdf(x) for a, b in (q, p)]
-    reference.assert_mean(logpdf[0] - logpdf[1], gamma.kl(*q, *p))
-    assert gamma.kl(*q, *q) == pytest.approx(0, abs=1e-12)
 
 
 def test_bounds_of_groups_are_the_mean_of_log_ratios(rng):

@@ -12,6 +12,8 @@ REFUSED = [
     ("callbacks", [3], TypeError, "must be callables, got 3"),
     ("early_stopping", "no", TypeError, "must be True or False, got 'no'"),
     ("warm_start", "x", TypeError, "must be True or False, got 'x'"),
+    ("engine", "gpu", ValueError, "must be one of"),
+    ("batch_size", 0, ValueError, "must be an integer >= 1, got 0"),
 ]
 
 

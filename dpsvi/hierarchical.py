@@ -295,9 +295,10 @@ def _factorise(groups, n_samples):
 
 def _check_kind(labels, known):
     """Raise ValueError for text where numbers are known, or the reverse: none would be found."""
-    if isinstance(labels.tolist()[0], str) != isinstance(known[0], str):
+    given = labels.tolist()[0]
+    if isinstance(given, str) != isinstance(known[0], str):
         raise ValueError(
-            f"groups must be labels of the kind that fit got, as {known[0]!r}; got {labels[0]!r}"
+            f"groups must be labels of the kind that fit got, as {known[0]!r}; got {given!r}"
         )
 
 

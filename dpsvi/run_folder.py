@@ -70,14 +70,14 @@ class RunFolder:
     def __init__(self, path, overwrite: bool = False, resume: bool = False):
         self.path, self.resume, self._full = Path(path), resume, False
         self._before = SetAside(self.path)
-        if not overwrite and not resume:
-            self._refuse_what_is_there()
         places = (self.path, *self.path.absolute().parents)
         there = next(place for place in places if place.exists())
         if not there.is_dir():
             raise FileExistsError(f"{there}: is a file, a folder is needed")
         if not os.access(there, os.W_OK):
             raise PermissionError(f"{there}: cannot be written")
+        if not overwrite and not resume:
+            self._refuse_what_is_there()
 
     def _refuse_what_is_there(self):
         if self._newest() is not None:

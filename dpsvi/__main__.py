@@ -20,6 +20,7 @@ from dpsvi.errors import (
     LostRankError,
     ModelFormatError,
     Terminated,
+    UsageError,
 )
 
 COMMANDS = {
@@ -124,7 +125,7 @@ def _explain(args, error: BaseException) -> int:
         return _fail(args, str(error), DIVERGED)
     except LostRankError as error:
         return _fail(args, str(error), LOST)
-    except FileExistsError as error:
+    except (UsageError, FileExistsError) as error:
         return _fail(args, str(error), USAGE)
     except (OSError, ValueError, TypeError, ImportError, DpsviError) as error:
         return _fail(args, str(error), FAILURE)

@@ -5,7 +5,11 @@ Nothing is unpickled.  Names are those of the estimators' `fit`: X, y, groups, l
 
 from __future__ import annotations
 
+import csv
+import gzip
 import zipfile
+import zlib
+from array import array
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +27,8 @@ def read_data(path, *, y=None, groups=None, sequence=None) -> dict:
     ----------
     path : path
         ``.npy``: X.  ``.npz``: a sparse matrix of scipy, or arrays with the names above.  ``.mtx``:
-        a Matrix Market file, X sparse.  ``.csv``: a header, then numbers.
+        a Matrix Market file, X sparse or dense as it is there.  ``.csv``: a line of names, then
+        numbers.
     y, groups, sequence : str or None
         Columns of a ``.csv`` that are not features: the target, the group of a row, the sequence
         it belongs to (rows of one sequence follow each other).
@@ -53,22 +58,26 @@ def read_data(path, *, y=None, groups=None, sequence=None) -> dict:
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
     try:
-        if suffix == ".npy":
-            return {"X": np.load(path, mmap_mode="r", allow_pickle=False)}
-        if suffix == ".npz":
-            return _read_npz(path)
-        if suffix.startswith(".mtx"):
-            from scipy.io import mmread
-
-            return {"X": mmread(path).tocsr()}
-        return _read_csv(path, columns)
+        if suffix.startswith(".csv"):
+            return _read_csv(path, columns)
+        read = {".npy": _read_npy, ".npz": _read_npz}.get(suffix, _read_mtx)
+        return _checked(read(path))
     except DataFormatError:
         raise
-    except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile) as error:
-        raise DataFormatError(f"{path}: {error}") from error
+    except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        # Of what is pickled numpy says how to unpickle it.
+        reason = "holds Python objects, not numbers" if "allow_pickle" in str(error) else error
+        raise DataFormatError(f"{path}: {reason}") from error
+
+
+def _read_npy(path):
+    # Unlike np.load it has no other format to fall back on, pickles least of all.
+    return {"X": np.lib.format.open_memmap(path, mode="r")}
 
 
 def _read_npz(path):
+    if not zipfile.is_zipfile(path):
+        raise ValueError("is no .npz archive, or was cut")
     with np.load(path, allow_pickle=False) as file:
         if "format" in file.files and "data" in file.files:
             from scipy.sparse import load_npz
@@ -77,45 +86,100 @@ def _read_npz(path):
         unknown = sorted(set(file.files) - set(NAMES))
         if unknown or "X" not in file.files:
             raise ValueError(f"holds the arrays {file.files}, expected X and of {NAMES[1:]} some")
-        return {name: file[name] for name in file.files}
+        return {name: np.asarray(file[name]) for name in file.files}
 
 
-def _read_csv(path, columns):
-    # The names as the user sees them; csv fields may be quoted.
-    import csv
-    import gzip
+def _read_mtx(path):
+    from scipy.io import mmread
 
-    opened = gzip.open if path.name.endswith(".gz") else open
-    with opened(path, "rt", encoding="utf-8", newline="") as file:
-        header = next(csv.reader(file), [])
-    for role, column in columns.items():
-        if header.count(column) != 1:
-            raise ValueError(f"line 1: has no column {column!r} for {role}, it has {header}")
-    places = {role: header.index(column) for role, column in columns.items()}
-    features = [i for i in range(len(header)) if i not in places.values()]
-    if not features:
-        raise ValueError("line 1: no column is left for X")
+    X = mmread(path)
+    return {"X": X if isinstance(X, np.ndarray) else X.tocsr()}
 
-    def load(which, kind):
-        return np.loadtxt(
-            path, kind, delimiter=",", skiprows=1, usecols=which, ndmin=2, quotechar='"',
-            comments=None, encoding="utf-8",
-        )  # fmt: skip
 
-    found = {"X": load(features, np.float64)}
-    for role, place in places.items():
-        values = load([place], str)[:, 0]
-        if role == "sequence":
-            starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
-            found["lengths"] = np.diff(np.concatenate([starts, [len(values)]]))
-        else:
-            found[role] = _as_numbers(values) if role == "y" else values
+def _checked(found):
+    X = found["X"]
+    if X.ndim != 2 or X.dtype.kind not in "buif":
+        raise ValueError(
+            f"X must be real numbers in two dimensions, got {X.dtype} of shape {X.shape}"
+        )
     return found
 
 
-def _as_numbers(values):
-    """Numbers, if all are some: targets; else labels."""
+def _read_csv(path, columns):
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
+    # utf-8-sig: spreadsheets write a byte order mark, which is no part of the first name.
+    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        lines = csv.reader(file, strict=True)
+        try:
+            header = next(lines, [])
+            places = _places(header, columns)
+            features = [i for i in range(len(header)) if i not in places.values()]
+            if not features:
+                raise ValueError("no column is left for X")
+            numbers, labels = array("d"), {role: [] for role in places}
+            for row in lines:
+                if not row:
+                    continue  # an empty line
+                if len(row) != len(header):
+                    raise ValueError(f"{len(row)} fields, line 1 has {len(header)} names")
+                numbers.extend([_number(header[i], row[i]) for i in features])
+                for role, place in places.items():
+                    labels[role].append(row[place])
+            if not numbers:
+                raise ValueError("there is no row below the names")
+        except UnicodeDecodeError:
+            raise  # text is decoded ahead of the lines
+        except (ValueError, csv.Error) as error:
+            raise DataFormatError.at(path, max(1, lines.line_num), error) from error
+    found = {"X": np.frombuffer(numbers).reshape(-1, len(features))}
+    if "y" in labels:
+        found["y"] = _targets(labels["y"])
+    if "groups" in labels:
+        found["groups"] = _labels(labels["groups"])
+    if "sequence" in labels:
+        names = np.array(labels["sequence"])
+        starts = np.flatnonzero(np.concatenate([[True], names[1:] != names[:-1]]))
+        found["lengths"] = np.diff(np.concatenate([starts, [len(names)]]))
+    return found
+
+
+def _places(header, columns):
+    """Numbers of the columns that have a role; raises ValueError if line 1 holds no such names."""
+    if header and all(map(_is_number, header)):
+        raise ValueError(f"the first line must name the columns, it looks like data: {header}")
+    for role, column in columns.items():
+        if header.count(column) != 1:
+            raise ValueError(f"has no column {column!r} for {role}, it has {header}")
+    return {role: header.index(column) for role, column in columns.items()}
+
+
+def _number(name, text) -> float:
     try:
-        return values.astype(np.float64)
+        return float(text)
     except ValueError:
-        return values
+        raise ValueError(f"column {name!r} must be a number, got {text!r}") from None
+
+
+def _is_number(text) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _targets(texts):
+    """Numbers, if all are some; else labels."""
+    return np.array(texts, dtype=np.float64 if all(map(_is_number, texts)) else str)
+
+
+def _labels(texts):
+    """Numbers, if they are written again as they were: 7 and 07 are two labels."""
+    for kind in (np.int64, np.float64):
+        try:
+            numbers = np.array(texts).astype(kind)
+        except (ValueError, OverflowError):
+            continue
+        if numbers.astype(str).tolist() == texts:
+            return numbers
+    return np.array(texts)

@@ -7,17 +7,21 @@ class DpsviError(Exception):
     """Base of every error that dpsvi raises on purpose."""
 
 
+class UsageError(DpsviError, ValueError):
+    """A command was called with arguments that it does not take."""
+
+
 class DataFormatError(DpsviError, ValueError):
     """A file that cannot be read as data; the message names the place and what is allowed."""
+
+    @classmethod
+    def at(cls, path: str | PathLike, line: int, reason: object) -> "DataFormatError":
+        """Return the error for one line of a text file, worded ``file:line: reason``."""
+        return cls(f"{path}:{line}: {reason}")
 
 
 class CorpusFormatError(DataFormatError):
     """Data that cannot be a corpus; the message names the place, the value and what is allowed."""
-
-    @classmethod
-    def at(cls, path: str | PathLike, line: int, reason: object) -> "CorpusFormatError":
-        """Return the error for one line of a text file, worded ``file:line: reason``."""
-        return cls(f"{path}:{line}: {reason}")
 
 
 class DivergedError(DpsviError, FloatingPointError):

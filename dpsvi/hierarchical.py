@@ -271,6 +271,7 @@ class HierarchicalEstimator(FamilyEstimator):
             raise ValueError("groups must be None: the model was fitted without groups")
         else:
             labels, code = _factorise(groups, len(X))
+            _check_kind(labels, self._labels)
             place = {label: i for i, label in enumerate(self._labels)}
             index = np.array([place.get(label, -1) for label in labels.tolist()])[code]
         mean, variance = np.empty(len(X)), np.empty(len(X))
@@ -295,6 +296,15 @@ def _factorise(groups, n_samples):
     if any(label != label for label in labels.tolist()):
         raise ValueError("groups has missing labels (NaN)")
     return labels, code
+
+
+def _check_kind(labels, known):
+    """Raise ValueError for text where numbers are known, or the reverse: none would be found."""
+    given = labels.tolist()[0]
+    if isinstance(given, str) != isinstance(known[0], str):
+        raise ValueError(
+            f"groups must be labels of the kind that fit got, as {known[0]!r}; got {given!r}"
+        )
 
 
 def least_squares(X, y):

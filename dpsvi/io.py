@@ -180,7 +180,7 @@ def read_meta(folder) -> dict:
             f"{path}: schema {schema} is newer than {SCHEMA}, the newest this version reads; "
             "upgrade dpsvi"
         )
-    for key in ("kind", "sha256", "params"):
-        if key not in meta:
-            raise ModelFormatError(f"{path}: has no entry {key!r}")
+    for key, kind in (("kind", str), ("sha256", str), ("params", dict), ("arrays", dict)):
+        if not isinstance(meta.get(key), kind):
+            raise ModelFormatError(f"{path}: has no entry {key!r} that is a {kind.__name__}")
     return meta

@@ -9,12 +9,14 @@ import logging
 import os
 import platform
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dpsvi import __version__
+from dpsvi.checkpoint import newest_name, read_newest
 from dpsvi.environment import hardware, versions
 from dpsvi.io import write_json, write_text
+from dpsvi.set_aside import SetAside
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +25,8 @@ PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "safetensors")
 
 @contextmanager
 def log_to(folder, name: str, mode: str = "w"):
-    """Write what the package logs into a file while the block runs."""
+    """Write what the package logs into a file while the block runs; the folder is made."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
     handler = logging.FileHandler(Path(folder) / name, mode=mode, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     logging.getLogger("dpsvi").addHandler(handler)
@@ -42,38 +45,59 @@ def _step_of(line: str) -> float:
 
 
 class RunFolder:
-    """Files of one run, under `path`, which is created.
+    """Files of one run, under `path`: a context in which they are written.
+
+    What an earlier run left is set aside on entry.  It comes back if the block fails before there
+    is a model or a checkpoint: bad data replace nothing.
 
     Parameters
     ----------
     path : path
+        Made on entry.
     overwrite : bool
-        Accept a folder that holds a model already.
+        Accept a folder that holds a model or checkpoints already.
     resume : bool
         Go on with the files of an earlier run.
 
     Raises
     ------
     FileExistsError
-        The folder holds a model and `overwrite` is false.
+        The folder holds a model or checkpoints, and `overwrite` is false.
     OSError
         The folder cannot be made or written; found here, before any training.
     """
 
     def __init__(self, path, overwrite: bool = False, resume: bool = False):
         self.path, self.resume, self._full = Path(path), resume, False
-        self.path.mkdir(parents=True, exist_ok=True)
-        if (self.path / "model.json").exists() and not overwrite and not resume:
+        self._before = SetAside(self.path)
+        places = (self.path, *self.path.absolute().parents)
+        there = next(place for place in places if place.exists())
+        if not there.is_dir():
+            raise FileExistsError(f"{there}: is a file, a folder is needed")
+        if not os.access(there, os.W_OK):
+            raise PermissionError(f"{there}: cannot be written")
+        if not overwrite and not resume:
+            self._refuse_what_is_there()
+
+    def _refuse_what_is_there(self):
+        if self._newest() is not None:
+            raise FileExistsError(
+                f"{self.path}: holds checkpoints of a fit that was ended; "
+                f"`dpsvi resume {self.path}` goes on with it, --overwrite begins again"
+            )
+        if (self.path / "model.json").exists():
             raise FileExistsError(f"{self.path}: holds a model already; --overwrite replaces it")
-        if not os.access(self.path, os.W_OK):
-            raise PermissionError(f"{self.path}: cannot be written")
 
     def __enter__(self):
         mode = "a" if self.resume else "w"
+        self._made = not self.path.exists()
+        self.path.mkdir(parents=True, exist_ok=True)
+        if self._before:  # the run that was to replace it was killed
+            self._settle(failed=True)
         if self.resume:
             self._forget_after_checkpoint()
         else:
-            self.drop_checkpoints()
+            self._before.take()
         self._metrics = open(self.path / "metrics.jsonl", mode, encoding="utf-8")
         self._log = log_to(self.path, "run.log", mode)
         self._log.__enter__()
@@ -82,15 +106,28 @@ class RunFolder:
     def __exit__(self, *error):
         self._log.__exit__(*error)
         self._metrics.close()
+        self._settle(failed=error[0] is not None)
+
+    def _newest(self):
+        """Name of the newest checkpoint, or None."""
+        return newest_name(self.path / "checkpoints")
+
+    def _settle(self, failed: bool):
+        """Keep the new run or the one before; of two without a model or checkpoint, the first."""
+        if not failed or self._newest() is not None or (self.path / "model.json").exists():
+            self._before.drop()
+        elif self._before or not (self.path / "metrics.jsonl").stat().st_size:
+            self._before.put_back()
+            if self._made:
+                with suppress(OSError):  # other ranks have logs there
+                    self.path.rmdir()
 
     def drop_checkpoints(self) -> None:
-        """Remove all checkpoints: there is a model, or a new fit begins."""
+        """Remove all checkpoints: there is a model."""
         shutil.rmtree(self.path / "checkpoints", ignore_errors=True)
 
     def _forget_after_checkpoint(self):
         """Drop the metrics of steps that will be made again."""
-        from dpsvi.checkpoint import read_newest
-
         step = read_newest(self.path).meta["step"]
         path = self.path / "metrics.jsonl"
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
@@ -178,8 +215,5 @@ class RunFolder:
         self.metric(*at, "master_busy_seconds", report["busy"], "train")
 
     def write_vocabulary(self, words) -> None:
-        """Write vocab.txt, one word a line; None removes that of a run before this one."""
-        if words is None:
-            (self.path / "vocab.txt").unlink(missing_ok=True)
-            return
+        """Write vocab.txt, one word a line."""
         write_text(self.path / "vocab.txt", "".join(f"{word}\n" for word in words))

@@ -126,18 +126,37 @@ def cut(corpus, tmp_path):
     [
         (["fit", "lda", "--corpus", "NOWHERE"], 1, "NOWHERE"),
         (["fit", "lda", "--corpus", "CUT"], 3, "docword.cut.txt:"),
-        (["fit", "lda", "--corpus", "CORPUS", "--topics", "0"], 1, "n_components"),
-        (["fit", "lda", "--corpus", "CORPUS", "--learning-decay", "2"], 1, "learning_decay"),
-        (["fit", "lda", "--corpus", "dataset:unknown"], 1, "lee"),
+        (["fit", "lda", "--corpus", "CORPUS", "--topics", "0"], 2, "--topics must be"),
+        (["fit", "lda", "--corpus", "CORPUS", "--learning-decay", "2"], 2, "learning_decay"),
+        (["fit", "lda", "--corpus", "CORPUS", "--held-out", "500"], 2, "--held-out must be"),
+        (["fit", "lda", "--corpus", "dataset:unknown"], 2, "lee"),
         (["fit", "lda", "--corpus", "CORPUS", "--out", "RUN"], 2, "--overwrite"),
         (["topics", "EMPTY"], 1, "model.json"),
         (["transform", "RUN", "--corpus", "CORPUS", "--out", "x.txt"], 2, ".csv"),
+        (["transform", "RUN", "--corpus", "CORPUS", "--out", "EMPTY/a/b.npy"], 2, "--out must be"),
+        (["export", "RUN", "--format", "csv", "--out", "EMPTY"], 2, "--out must be"),
+        (["export", "RUN", "--format", "gensim", "--out", "."], 2, "--out must be"),
+        (["fit", "MIXTURE", "--data", "POINTS", "--threads", "0"], 2, "--threads must be"),
+        (["fit", "MIXTURE", "--data", "POINTS", "--passes", "-1"], 2, "--passes must be"),
+        (["fit", "MIXTURE", "--data", "POINTS", "--set", "foo=1"], 2, "has the parameters"),
+        (["fit", "MIXTURE", "--data", "POINTS", "--set", "mean_prior=[1]"], 2, "mean_prior must"),
+        (["fit", "MIXTURE", "--data", "points.xlsx"], 2, "must end in one of .npy"),
+        (["fit", "MIXTURE", "--data", "NAN"], 3, "nan.npy: Input X contains NaN."),
+        (["fit", "MIXTURE", "--data", "SCALAR"], 3, "scalar.npy: X must be real numbers"),
+        (["fit", "hmm", "--data", "TABLE", "--y", "b"], 2, "the model hmm takes no y"),
+        (["fit", "hierarchical_probit", "--data", "POINTS"], 2, "needs y: a column"),
     ],
 )
 def test_exit_codes(argv, code, message, corpus, run_folder, tmp_path, capsys):
     places = {
         "CORPUS": corpus, "RUN": run_folder, "CUT": cut(corpus, tmp_path), "EMPTY": tmp_path,
+        "EMPTY/a/b.npy": tmp_path / "a" / "b.npy", "MIXTURE": "gaussian_mixture",
+        "TABLE": tmp_path / "table.csv",
     }  # fmt: skip
+    places["TABLE"].write_text("a,b\n1,text\n")
+    for name, array in (("points", np.eye(3)), ("nan", [[np.nan]]), ("scalar", 1.0)):
+        places[name.upper()] = tmp_path / f"{name}.npy"
+        np.save(places[name.upper()], array)
     argv = [str(places.get(word, word)) for word in argv]
     if argv[0] == "fit" and "--out" not in argv:
         argv += ["--out", str(tmp_path / "out")]
@@ -145,11 +164,38 @@ def test_exit_codes(argv, code, message, corpus, run_folder, tmp_path, capsys):
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("argv", [["fit", "svm"], ["nothing"], ["fit", "lda"], []])
-def test_wrong_usage_is_2(argv):
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["fit", "svm"], "invalid choice"),
+        (["nothing"], "invalid choice"),
+        (["fit", "lda"], "--corpus"),
+        ([], "COMMAND"),
+        (["fit", "hmm", "--data", "x", "--set", "foo"], "must be NAME=VALUE, got 'foo'"),
+        (["fit", "hmm", "--data", "x", "--seed", "-1"], "from 0 to 4294967295, got '-1'"),
+    ],
+)
+def test_wrong_usage_is_2(argv, message, capsys):
     with pytest.raises(SystemExit) as error:
         main(argv)
-    assert error.value.code == 2
+    assert error.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_a_group_is_asked_for_by_the_label_of_the_file(tmp_path, rng):
+    """Labels that are numbers in the file are numbers in Python; text does not pass as one."""
+    x, school = rng.normal(size=200), np.arange(200) % 4
+    rows = zip(x, 3.0 * school + x, school, strict=True)
+    table = "x,score,school\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows)
+    (tmp_path / "pupils.csv").write_text(table)
+    argv = ["fit", "hierarchical_regression", "--data", str(tmp_path / "pupils.csv"), "--quiet"]
+    out = tmp_path / "run"
+    assert main([*argv, "--y", "score", "--groups", "school", "--out", str(out)]) == 0
+    model = load(out)
+    assert model.groups_.tolist() == [0, 1, 2, 3]
+    predicted = model.predict(np.zeros((4, 1)), groups=[0, 1, 2, 3])
+    np.testing.assert_allclose(predicted, [0, 3, 6, 9], atol=0.2)
+    with pytest.raises(ValueError, match="of the kind that fit got, as 0; got '0'"):
+        model.predict(np.zeros((4, 1)), groups=["0", "1", "2", "3"])
 
 
 @pytest.mark.fault

@@ -172,6 +172,13 @@ def test_bad_counts_name_row_and_column(hold, count):
         as_corpus(hold(X))
 
 
+@pytest.mark.parametrize(("count", "fraction"), [(0.5, True), (-0.5, False), (1e30, False)])
+def test_only_of_fractions_is_said_that_they_can_be_taken(count, fraction):
+    with pytest.raises(CorpusFormatError) as error:
+        as_corpus(np.array([[1, count]]))
+    assert ("as_corpus take fractions with allow_fractional=True" in str(error.value)) == fraction
+
+
 @pytest.mark.parametrize("hold", HOLDERS.values(), ids=HOLDERS)
 def test_fractions_on_request(hold):
     X = np.array([[1, 0.25, 2], [0, 3, 0]])

@@ -44,6 +44,11 @@ def test_sparse(name, tmp_path):
     assert found.format == "csr" and np.allclose(found.toarray(), matrix.toarray())
 
 
+def test_dense_matrix_market(X, tmp_path):
+    scipy.io.mmwrite(tmp_path / "x.mtx", X)
+    assert np.allclose(read_data(tmp_path / "x.mtx")["X"], X)
+
+
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
 def test_csv_columns_have_roles(name, tmp_path):
     text = 'a,who,"b, c",t\n1,u,2,0.5\n3,u,4,1\n5,"v w",6,0\n'
@@ -62,6 +67,29 @@ def test_targets_may_be_labels(tmp_path):
     assert read_data(tmp_path / "x.csv", y="t")["y"].tolist() == ["yes", "no"]
 
 
+@pytest.mark.parametrize(
+    ("texts", "labels"),
+    [
+        (["3", "-1"], [3, -1]),
+        (["1.5", "2.0"], [1.5, 2.0]),
+        (["07", "7"], ["07", "7"]),
+        (["1", "b"], ["1", "b"]),
+        (["1" * 30, "2"], ["1" * 30, "2"]),
+    ],
+)
+def test_groups_are_numbers_where_these_say_the_same(texts, labels, tmp_path):
+    (tmp_path / "x.csv").write_text("a,g\n" + "".join(f"0,{text}\n" for text in texts))
+    assert read_data(tmp_path / "x.csv", groups="g")["groups"].tolist() == labels
+
+
+def test_csv_of_a_spreadsheet(tmp_path):
+    """A byte order mark, lines that end as in Windows, an empty line, a line within quotes."""
+    text = 'a,t\r\n1,2\r\n\r\n3,"4"\r\n'
+    (tmp_path / "x.csv").write_bytes(text.encode("utf-8-sig"))
+    found = read_data(tmp_path / "x.csv", y="a")
+    assert found["X"].tolist() == [[2], [4]] and found["y"].tolist() == [1, 3]
+
+
 def test_one_row_and_one_column(tmp_path):
     (tmp_path / "x.csv").write_text("a\n1\n")
     assert read_data(tmp_path / "x.csv")["X"].tolist() == [[1.0]]
@@ -70,12 +98,22 @@ def test_one_row_and_one_column(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "options", "message"),
     [
-        ("x.csv", b"a,b\n1,2\n3,x\n", {}, "x.csv: could not convert string 'x'"),
-        ("x.csv", b"a,b\n1,2\n3\n", {}, "x.csv: .*column"),
+        ("x.csv", b"a,b\n1,2\n\n3,x\n", {}, "x.csv:4: column 'b' must be a number, got 'x'"),
+        ("x.csv", b"a,b\n1,2\n3,\n", {}, "x.csv:3: column 'b' must be a number, got ''"),
+        ("x.csv", b"a,b\n1,2\n3\n", {}, "x.csv:3: 1 fields, line 1 has 2 names"),
+        ("x.csv", b"a,b\n1,5,2,5\n", {}, "x.csv:2: 4 fields, line 1 has 2 names"),
+        ("x.csv", b"1.5,-2\n1,2\n", {}, "x.csv:1: the first line must name the columns"),
+        ("x.csv", b"a,b\n", {}, "x.csv:1: there is no row"),
+        ("x.csv", b"", {}, "x.csv:1: no column is left"),
+        ("x.csv", b"a,b\n1,\xff\n", {}, "x.csv: 'utf-8' codec"),
+        ("x.csv.gz", b"\x1f\x8b\x08 cut", {}, "x.csv.gz: "),
         ("x.csv", b"a,b\n1,2\n", {"y": "c"}, "has no column 'c' for y"),
         ("x.csv", b"a,a\n1,2\n", {"y": "a"}, "has no column 'a' for y"),
         ("x.csv", b"a\n1\n", {"y": "a"}, "no column is left for X"),
         ("x.npy", b"\x93NUMPY\x01\x00", {}, "x.npy: "),
+        ("x.npy", b"no array", {}, "x.npy: the magic string is not correct"),
+        ("x.npz", b"no archive", {}, "x.npz: is no .npz archive"),
+        ("x.mtx", b"%%MatrixMarket matrix array complex general\n1 1\n1 1\n", {}, "real numbers"),
         ("x.npz", b"PK\x03\x04 cut", {}, "x.npz: "),
         ("x.mtx", b"%%MatrixMarket matrix coordinate real general\n2 2 9\n1 1 1\n", {}, "x.mtx: "),
     ],
@@ -91,7 +129,17 @@ def test_nothing_is_unpickled(tmp_path):
     np.savez(tmp_path / "x.npz", X=np.array([{}], dtype=object))
     np.savez(tmp_path / "y.npz", X=np.ones(3), colour=np.ones(3))
     for name in ("x.npy", "x.npz", "y.npz"):
-        with pytest.raises(DataFormatError, match=name):
+        with pytest.raises(DataFormatError, match=name) as error:
+            read_data(tmp_path / name)
+        assert "allow_pickle" not in str(error.value)
+
+
+@pytest.mark.parametrize("X", [np.float64(1), np.ones(3), np.ones((2, 2, 2)), np.array([["a"]])])
+def test_X_is_a_table_of_numbers(X, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    np.savez(tmp_path / "x.npz", X=X)
+    for name in ("x.npy", "x.npz"):
+        with pytest.raises(DataFormatError, match=f"{name}: X must be real numbers in two dim"):
             read_data(tmp_path / name)
 
 

@@ -1,12 +1,16 @@
-"""What commands share: reading corpora and models, settings from TOML, results on stdout."""
+"""What commands share: corpora and models in, settings from TOML, refusals, results on stdout."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
 
 from dpsvi.checks import check_choice
+from dpsvi.errors import DpsviError, UsageError
 
 TOPIC_MODELS = ("hdp", "lda")  # are fitted to a corpus; all others to arrays
 
@@ -60,6 +64,32 @@ def _read_corpus(args):
     )  # fmt: skip
 
 
+@contextmanager
+def refused_as(kind: Callable[[str], DpsviError]):
+    """Raise what the block refuses as an error of this `kind`, on which the exit code depends."""
+    try:
+        yield
+    except DpsviError:
+        raise
+    except (ValueError, TypeError) as error:
+        # scikit-learn goes on with advice that has nothing to do with a command.
+        raise kind(str(error).partition("\n")[0]) from error
+
+
+def seed(text: str) -> int:
+    """An argument that is a seed."""
+    if text.isdecimal() and int(text) < 1 << 32:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be an integer from 0 to {(1 << 32) - 1}, got {text!r}")
+
+
+def check_out(path) -> None:
+    """Raise UsageError unless a file can be made at `path`."""
+    path = Path(path)
+    if path.is_dir() or not path.parent.is_dir():
+        raise UsageError(f"--out must be a file in a folder that there is, got {str(path)!r}")
+
+
 def load_estimator(path):
     """Load the topic model of a run folder."""
     from dpsvi.io import read_meta
@@ -67,7 +97,7 @@ def load_estimator(path):
 
     kind = read_meta(path)["kind"]
     if kind not in TOPIC_MODELS:
-        raise ValueError(f"{path}: holds a {kind!r} model; this command is for {TOPIC_MODELS}")
+        raise UsageError(f"{path}: holds a {kind!r} model; this command is for {TOPIC_MODELS}")
     return load(path)
 
 

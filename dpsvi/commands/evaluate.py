@@ -8,6 +8,8 @@ from dpsvi.commands.common import (
     emit,
     load_estimator,
     read_corpus,
+    refused_as,
+    seed,
 )
 
 
@@ -15,15 +17,18 @@ def add_arguments(parser) -> None:
     """Arguments of the command."""
     add_model_argument(parser)
     add_corpus_arguments(parser)
-    parser.add_argument("--seed", type=int, default=0, help="of the split [%(default)s]")
+    parser.add_argument("--seed", type=seed, default=0, help="of the split [%(default)s]")
 
 
 def run(args) -> None:
     """Print perplexity B, and A beside it."""
+    from dpsvi.errors import DataFormatError
+
     estimator = load_estimator(args.model)
     corpus = read_corpus(args)
-    result = estimator.evaluate(corpus, seed=args.seed)._asdict()
-    result["bound_perplexity"] = estimator.perplexity(corpus, kind="bound")
+    with refused_as(DataFormatError):
+        result = estimator.evaluate(corpus, seed=args.seed)._asdict()
+        result["bound_perplexity"] = estimator.perplexity(corpus, kind="bound")
     emit(
         args, result,
         f"held-out perplexity {result['perplexity']:,.1f} "

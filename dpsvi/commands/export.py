@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsvi.commands.common import add_model_argument, emit, load_estimator
+from dpsvi.commands.common import add_model_argument, check_out, emit, load_estimator
 
 FORMATS = ("csv", "npz", "gensim")
 
@@ -20,6 +20,7 @@ def run(args) -> None:
 
     from dpsvi.io import atomic_path
 
+    check_out(args.out)
     estimator = load_estimator(args.model)
     if args.format == "gensim":
         estimator.to_gensim().save(args.out)

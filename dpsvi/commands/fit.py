@@ -6,17 +6,21 @@ What is particular to topic models is in :mod:`dpsvi.commands.fit_topics`, to al
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import json
 import logging
+import re
 from contextlib import nullcontext
 from dataclasses import fields
+from functools import partial
 
 from dpsvi import engines, models, strategies
 from dpsvi.cluster import Cluster
 from dpsvi.cluster.world import launched_rank, launched_size
 from dpsvi.commands import fit_arrays, fit_topics
-from dpsvi.commands.common import TOPIC_MODELS, add_output_arguments, emit
+from dpsvi.commands.common import TOPIC_MODELS, add_output_arguments, emit, refused_as, seed
+from dpsvi.errors import DataFormatError, UsageError
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +50,7 @@ def _setting(text):
     """``NAME=VALUE``, the value as JSON or a plain word."""
     name, equals, value = text.partition("=")
     if not equals:
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
     try:
         return name, json.loads(value)
     except ValueError:
@@ -70,7 +74,7 @@ def _add_run_arguments(parser) -> None:
     run.add_argument("--learning-offset", type=float, metavar="TAU0")
     run.add_argument("--learning-rate", type=float, metavar="RHO", help="constant rate")
     run.add_argument("--lr-rule", choices=["per_T", "per_sample", "constant"])
-    run.add_argument("--seed", type=int, default=0, metavar="S", help="[%(default)s]")
+    run.add_argument("--seed", type=seed, default=0, metavar="S", help="[%(default)s]")
     held = parser.add_argument_group("evaluation")
     held.add_argument("--held-out", type=int, metavar="N", help="[of documents 5 %%, at most 2000]")
     held.add_argument("--evaluate-every", type=float, metavar="PASSES")
@@ -135,11 +139,23 @@ def make_estimator(args, data: dict):
     known = inspect.signature(estimator).parameters
     for name, value in args.set:
         if name not in known:
-            raise ValueError(f"--set {name}: {args.name} has the parameters {sorted(known)}")
+            raise UsageError(f"--set {name}: {args.name} has the parameters {sorted(known)}")
         params[name] = value
     if params.get("keep_responsibilities"):  # cannot be resumed
         params["checkpoint_dir"] = None
     return estimator(**params)
+
+
+def _refusal(estimator, side, source, message):
+    """The error for what the estimator refuses: wrong usage of an option, or bad data.
+
+    What it says of a parameter begins with the parameter's name.
+    """
+    if re.match(r"\w*", message)[0] not in estimator.get_params():
+        return DataFormatError(f"{source}: {message}")
+    for name, option in (_CALLED | side.CALLED).items():
+        message = re.sub(rf"\b{name}\b", "--" + option.replace("_", "-"), message)
+    return UsageError(message)
 
 
 def run(args, resume: bool = False) -> int:
@@ -156,16 +172,20 @@ def run(args, resume: bool = False) -> int:
 
         world()  # from here on a rank that fails can end the others
     folder = RunFolder(args.out, args.overwrite, resume) if first else None
-    data = side.read(args)
-    estimator = make_estimator(args, data)
-    estimator.check_params()
+    with refused_as(UsageError):
+        data = side.read(args)
+        estimator = make_estimator(args, data)
+    refusal = partial(_refusal, estimator, side, getattr(args, side.SOURCE))
+    with refused_as(refusal):
+        estimator.check_params()
     with folder if first else nullcontext(), _rank_log(args):
         if first:
             settings = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
             folder.write_settings(settings, args.seed, args.threads, launched_size())
             log.info("%s: %s", args.name, side.described(data))
             estimator.callbacks = [_recorder(folder, estimator, side, data)]
-        (estimator.resume if resume else estimator.fit)(**data)
+        with refused_as(refusal):
+            (estimator.resume if resume else estimator.fit)(**data)
         if first:
             side.write(folder, estimator, data)
             if estimator.exchanges_:

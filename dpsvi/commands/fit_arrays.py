@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+
+from dpsvi import models
+from dpsvi.errors import UsageError
+
+SOURCE = "data"  # the option that names the data
+CALLED = {"validation_size": "held_out"}  # parameters whose options are called otherwise
+_ROLES = {"y": "y", "groups": "groups", "lengths": "sequence"}  # arguments of `fit`: options
+
 
 def add_arguments(parser, name: str) -> None:
     """Arguments that say which data the model is fitted to."""
@@ -20,17 +29,31 @@ def add_arguments(parser, name: str) -> None:
 
 def read(args) -> dict:
     """Arguments of the estimator's `fit`."""
-    import inspect
-
-    from dpsvi import models
     from dpsvi.data_files import read_data
 
+    _check_roles(args.name, [role for role in _ROLES if getattr(args, _ROLES[role]) is not None])
     data = read_data(args.data, y=args.y, groups=args.groups, sequence=args.sequence)
-    taken = inspect.signature(models.get(args.name).fit).parameters
-    unknown = sorted(set(data) - set(taken))
-    if unknown:
-        raise ValueError(f"{args.data}: the model {args.name} takes no {', '.join(unknown)}")
+    _check_roles(args.name, data, args.data)
     return data
+
+
+def _check_roles(name: str, given, path=None) -> None:
+    """Raise UsageError where `fit` does not take one of the arguments `given`, or needs another.
+
+    What is needed is known once the file at `path` has been read.
+    """
+    parameters = inspect.signature(models.get(name).fit).parameters
+    for role, option in _ROLES.items():
+        # A y that has a default is there for scikit-learn, and ignored.
+        needed = role in parameters and parameters[role].default is inspect.Parameter.empty
+        taken = needed or (role in parameters and role != "y")
+        if role in given and not taken:
+            raise UsageError(f"{path or '--' + option}: the model {name} takes no {role}")
+        if needed and path and role not in given:
+            raise UsageError(
+                f"{path}: the model {name} needs {role}: a column of a .csv that --{option} "
+                f"names, or the array {role} of a .npz"
+            )
 
 
 def parameters(args, data) -> dict:

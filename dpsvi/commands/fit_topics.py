@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dpsvi.commands.common import add_corpus_arguments, read_corpus
 
+SOURCE = "corpus"  # the option that names the data
+# parameters whose options are called otherwise
+CALLED = {"n_components": "topics", "validation_size": "held_out"}
+
 
 def _prior(text):
     return text if text == "auto" else float(text)
@@ -67,7 +71,8 @@ def write(folder, estimator, data) -> None:
     words = estimator.top_words(20)
     weights = np.asarray(estimator.components_, np.float64).sum(axis=1)
     folder.write_topics(estimator.components_, words, weights / weights.sum())
-    folder.write_vocabulary(data["X"].vocabulary)
+    if data["X"].vocabulary is not None:
+        folder.write_vocabulary(data["X"].vocabulary)
 
 
 def write_page(folder) -> None:

@@ -19,11 +19,12 @@ def run(args) -> None:
 
 
 def _model(path) -> dict:
-    from dpsvi.io import read_meta
+    from dpsvi.io import read_meta, reading
 
     meta = read_meta(path)
     named = {key: meta[key] for key in ("step", "docs", "items", "n_iter", "bound") if key in meta}
-    shapes = {name: array["shape"] for name, array in meta["arrays"].items()}
+    with reading(path):
+        shapes = {name: array["shape"] for name, array in meta["arrays"].items()}
     facts = {"kind": meta["kind"], "schema": meta["schema"], "arrays": shapes}
     return {**facts, **named, "params": meta["params"]}
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dpsvi.commands.common import (
     add_corpus_arguments,
     add_model_argument,
+    check_out,
     emit,
     load_estimator,
     read_corpus,
+    refused_as,
 )
 
 
@@ -18,18 +20,19 @@ def add_arguments(parser) -> None:
     parser.add_argument("--out", required=True, metavar="FILE", help="FILE.npy or FILE.csv")
 
 
-def run(args) -> int:
+def run(args) -> None:
     """Write an array of shape (documents, topics) whose rows sum to 1."""
-    import sys
-
     import numpy as np
 
+    from dpsvi.errors import DataFormatError, UsageError
     from dpsvi.io import atomic_path
 
     if not args.out.endswith((".npy", ".csv")):
-        print(f"dpsvi transform: --out must end in .npy or .csv, got {args.out!r}", file=sys.stderr)
-        return 2
-    theta = load_estimator(args.model).transform(read_corpus(args)).astype(np.float32)
+        raise UsageError(f"--out must end in .npy or .csv, got {args.out!r}")
+    check_out(args.out)
+    estimator, corpus = load_estimator(args.model), read_corpus(args)
+    with refused_as(DataFormatError):
+        theta = estimator.transform(corpus).astype(np.float32)
     with atomic_path(args.out) as temporary, open(temporary, "wb") as file:
         if args.out.endswith(".npy"):
             np.save(file, theta)
@@ -38,4 +41,3 @@ def run(args) -> int:
             np.savetxt(file, theta, delimiter=",", fmt="%.6g", header=header, comments="")
     n, k = theta.shape
     emit(args, {"out": args.out, "shape": [n, k]}, f"{args.out}: {n} documents x {k} topics")
-    return 0

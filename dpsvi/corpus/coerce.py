@@ -140,9 +140,11 @@ def _check_values(matrix, allow_fractional, source):
         if not good.all():
             entry = start + int(np.argmin(good))
             row, column = _place(matrix, entry)
+            # Estimators do not have the option; they take the corpus that these give.
+            fraction = " (load_corpus and as_corpus take fractions with allow_fractional=True)"
             raise CorpusFormatError(
                 f"{source}: row {row}, column {column}: count {values[entry]} is not a whole "
-                f"number in 0..{MAX_VALUE} (allow_fractional=True takes fractions)"
+                f"number in 0..{MAX_VALUE}{fraction * bool(0 <= values[entry] <= MAX_VALUE)}"
             )
 
 

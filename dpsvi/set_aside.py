@@ -1,0 +1,57 @@
+"""Files of an earlier run, set aside until it is known whether a new one replaces them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+# What a run may leave in its folder, the logs of other ranks apart.
+FILES = (
+    "checkpoints", "config.json", "env.json", "exchanges.csv", "metrics.jsonl", "model.json",
+    "model.safetensors", "report.html", "run.log", "topic_map.json", "topics.csv", "vocab.txt",
+)  # fmt: skip
+
+
+class SetAside:
+    """A subfolder of a run folder for what may come back.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder, self.path = folder, folder / ".replaced"
+
+    def __bool__(self):
+        """Whether anything is set aside."""
+        return self.path.exists()
+
+    def take(self) -> None:
+        """Set aside what is there."""
+        old = [name for name in FILES if (self.folder / name).exists()]
+        if old:
+            self.path.mkdir()
+        for name in old:
+            os.replace(self.folder / name, self.path / name)
+
+    def put_back(self) -> None:
+        """Remove what a run has left since, and bring back what was there before."""
+        for name in FILES:
+            _remove(self.folder / name)
+            if (self.path / name).exists():
+                os.replace(self.path / name, self.folder / name)
+        self.drop()
+
+    def drop(self) -> None:
+        """Remove what was set aside: it was replaced."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

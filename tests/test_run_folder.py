@@ -1,0 +1,118 @@
+"""A run folder: no fit loses what another one left there, unless it can put something better."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dpsvi.__main__ import main
+from dpsvi.errors import DivergedError
+from dpsvi.run_folder import RunFolder
+
+SETTINGS = {"name": "hmm"}
+
+
+@pytest.fixture
+def data(tmp_path, rng):
+    np.save(tmp_path / "good.npy", rng.normal(size=(40, 2)))
+    np.save(tmp_path / "bad.npy", np.full((40, 2), np.nan))
+    return tmp_path
+
+
+def fit(data, name, *more):
+    """The exit code of a fit of this file."""
+    argv = ["fit", "gaussian_mixture", "--data", str(data / name), "--out", str(data / "run")]
+    return main([*argv, "--passes", "2", "--quiet", *more])
+
+
+def killed(path):
+    """What a fit leaves behind that was killed after its second checkpoint."""
+    with RunFolder(path) as folder:
+        folder.write_settings(SETTINGS, 0, 1)
+        folder.metric(10, 100, 1.0, "score", -1.0, "heldout")
+    for step in ("step-00000010", "step-00000020"):
+        (path / "checkpoints" / step).mkdir(parents=True)
+    (path / "checkpoints" / "latest").write_text("step-00000020\n")
+
+
+def content(path):
+    """Every file under a folder."""
+    return {p.relative_to(path): p.read_bytes() for p in path.rglob("*") if p.is_file()}
+
+
+def test_checkpoints_of_a_killed_run_are_not_lost(data, capsys):
+    killed(data / "run")
+    before = content(data / "run")
+    for name in ("good.npy", "bad.npy"):
+        assert fit(data, name) == 2
+        said = capsys.readouterr().err
+        assert "holds checkpoints" in said and "dpsvi resume" in said and "--overwrite" in said
+    assert fit(data, "bad.npy", "--overwrite") == 3
+    assert content(data / "run") == before
+    assert fit(data, "good.npy", "--overwrite") == 0
+    assert not (data / "run" / "checkpoints").exists()
+
+
+def test_a_fit_that_fails_replaces_nothing(data, capsys):
+    assert fit(data, "good.npy") == 0
+    before = content(data / "run")
+    for more, code in ((["--set", "mean_prior=[1]"], 2), (["--held-out", "40"], 2)):
+        assert fit(data, "good.npy", "--overwrite", *more) == code
+        assert content(data / "run") == before
+    assert fit(data, "good.npy") == 2
+    assert "--overwrite replaces it" in capsys.readouterr().err
+
+
+def test_a_fit_that_ends_well_replaces_everything(data):
+    killed(data / "run")
+    (data / "run" / "topics.csv").write_text("of the run before")
+    (data / "run" / "notes.txt").write_text("of the user")
+    assert fit(data, "good.npy", "--overwrite") == 0
+    assert {path.name for path in (data / "run").iterdir()} == {
+        "config.json", "env.json", "metrics.jsonl", "model.json", "model.safetensors", "run.log",
+        "notes.txt",
+    }  # fmt: skip
+
+
+def test_nothing_is_made_for_data_that_cannot_be_read(data, capsys):
+    for name, code in (("absent.npy", 1), ("bad.npy", 3)):
+        assert fit(data, name) == code
+        assert name in capsys.readouterr().err
+        assert not (data / "run").exists()
+
+
+def test_measurements_of_a_fit_that_fails_are_kept(tmp_path):
+    with pytest.raises(DivergedError), RunFolder(tmp_path / "run") as folder:
+        folder.metric(10, 100, 1.0, "score", -1.0, "heldout")
+        raise DivergedError("NaN")
+    assert json.loads((tmp_path / "run" / "metrics.jsonl").read_text())["step"] == 10
+
+
+def test_a_new_checkpoint_is_better_than_an_old_model(data):
+    assert fit(data, "good.npy") == 0
+    with pytest.raises(DivergedError), RunFolder(data / "run", overwrite=True):
+        killed_at = data / "run" / "checkpoints"
+        (killed_at / "step-00000010").mkdir(parents=True)
+        (killed_at / "latest").write_text("step-00000010\n")
+        raise DivergedError("NaN")
+    assert not (data / "run" / "model.json").exists() and killed_at.exists()
+    assert not (data / "run" / ".replaced").exists()
+
+
+def test_what_a_killed_run_had_set_aside_comes_back(data):
+    assert fit(data, "good.npy") == 0
+    before = content(data / "run")
+    folder = RunFolder(data / "run", overwrite=True)
+    folder.__enter__()
+    folder._metrics.close()  # killed: nothing else is called
+    assert not (data / "run" / "model.json").exists()
+    assert fit(data, "bad.npy") == 3
+    assert content(data / "run") == before
+
+
+def test_a_place_that_cannot_be_a_folder_is_refused_at_once(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(FileExistsError, match="file: is a file"):
+            RunFolder(path)
+    assert RunFolder(tmp_path / "a" / "b") and not (tmp_path / "a").exists()

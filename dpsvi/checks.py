@@ -24,6 +24,12 @@ def check_number(name, value, *, low=None, high=None, open_low=False, integer=Fa
         raise ValueError(f"{name} must be {allowed}, got {value!r}")
 
 
+def check_flag(name, value) -> None:
+    """Raise TypeError unless `value` is True or False, to which 1, 0 and numpy's are equal."""
+    if value not in (True, False):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+
+
 def check_choice(name, value, allowed) -> None:
     """Raise ValueError unless `value` is one of `allowed`."""
     if value not in allowed:

@@ -66,7 +66,7 @@ _TEXT = """\
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         1 shows progress on stderr.
-    callbacks : sequence of callables or None, default=None
+    callbacks : list or tuple of callables or None, default=None
         Each gets a :class:`dpsvi.base.Event` at each evaluation; a true answer ends the fit.
     cluster : dpsvi.Cluster or None, default=None
         Options of ``engine="mpi"``; None: the defaults of :class:`dpsvi.cluster.Cluster`.

@@ -1,4 +1,4 @@
-"""What all estimators share: the engine's parameters, the fit loop, early stopping, callbacks.
+"""What all estimators share: the engine's parameters, sizes, the fit loop, checkpoints.
 
 A model's estimator adds its own parameters, makes the model and reads the parameters out again.
 """
@@ -6,6 +6,7 @@ A model's estimator adds its own parameters, makes the model and reads the param
 from __future__ import annotations
 
 import logging
+import numbers
 import warnings
 from functools import partial, wraps
 from typing import ClassVar
@@ -16,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from dpsvi import engines, io, schedules
 from dpsvi.checkpoint import Checkpoint, CheckpointFolder, read_newest, restore
-from dpsvi.checks import check_choice, check_number, resolve_jobs
+from dpsvi.checks import check_choice, check_flag, check_number, resolve_jobs
 from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.world import agree, launched_rank, world
 from dpsvi.errors import ModelFormatError
@@ -61,9 +62,15 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
     needs in order to use the estimator as if the fit had ended there.  What several estimators say
     of their parameters and attributes is written once, in `_texts` of their base: a line ``{name}``
     of a class docstring becomes the text of this name.
+
+    Parameters that say what the fitted arrays mean are named in `_sizes`, or in `_settings` if a
+    fit that goes on may change them.  A fit notes them in `_started`, and whatever uses the fitted
+    model takes them from there: those of the estimator may be other ones by then.
     """
 
     _texts: ClassVar[dict[str, str]] = {}
+    _sizes: ClassVar[tuple[str, ...]] = ()
+    _settings: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -100,10 +107,37 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
                 f"evaluate_every must be a whole number above 1, got {self.evaluate_every!r}"
             )
         check_number("n_iter_no_change", self.n_iter_no_change, low=1, integer=True)
+        check_flag("early_stopping", self.early_stopping)
+        check_flag("warm_start", self.warm_start)
+        # Not any iterable: what can be gone through once would be spent here.
+        if not isinstance(self.callbacks, list | tuple | None):
+            raise TypeError(f"callbacks must be a list or tuple or None, got {self.callbacks!r}")
         for callback in self.callbacks or ():
             if not callable(callback):
                 raise TypeError(f"callbacks must be callables, got {callback!r}")
         self._schedule()
+
+    def _note_sizes(self, going_on: bool) -> None:
+        """Fill `_started`; raises ValueError if a fit that goes on would change a size."""
+        now = {name: getattr(self, name) for name in (*self._sizes, *self._settings)}
+        for name in self._sizes if going_on else ():
+            if now[name] != self._started[name]:
+                raise ValueError(
+                    f"{name} was {self._started[name]!r} when the fit started, got {now[name]!r}"
+                )
+        self._started = now
+
+    def _params_to_save(self) -> dict:
+        """Parameters with which `load` makes an estimator for the fitted model.
+
+        Raises
+        ------
+        ValueError, TypeError
+            They have been changed since the fit to some that `load` would refuse.
+        """
+        params = io.plain_params(self) | self._started
+        type(self)(**params).check_params()
+        return params
 
     def _resolve_batch_size(self) -> int:
         return self.batch_size
@@ -144,7 +178,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             if self.early_stopping:
                 raise ValueError("early_stopping=True needs validation_size, got None")
             return np.arange(n_items), np.arange(0)
-        if isinstance(size, float):
+        if isinstance(size, numbers.Real) and not isinstance(size, numbers.Integral):
             if not 0 < size < 1:
                 raise ValueError(f"validation_size must be > 0 and < 1.0, or a count, got {size!r}")
             size = max(1, int(size * n_items))
@@ -242,9 +276,8 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
 
 
 def _comparable(estimator) -> dict:
-    """Parameters that must be the same when a fit is resumed, as JSON gives them back."""
-    params = {k: v for k, v in io.plain_params(estimator).items() if k not in _FREE}
-    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in params.items()}
+    """Parameters that must be the same when a fit is resumed."""
+    return {k: v for k, v in io.plain_params(estimator).items() if k not in _FREE}
 
 
 def unchanged_on_error(method):
@@ -261,98 +294,3 @@ def unchanged_on_error(method):
             raise
 
     return guarded
-
-
-class Monitor:
-    """Follows one fit: history, held-out score, callbacks of both kinds, early stopping.
-
-    Parameters
-    ----------
-    estimator : SVIEstimator
-    held_out : object or None
-        What ``estimator._held_out_score`` takes.
-    X, y : as given to `fit`
-        For scikit-learn's callbacks.
-    """
-
-    def __init__(self, estimator, held_out=None, X=None, y=None):
-        self.estimator, self.held_out, self.data = estimator, held_out, {"X": X, "y": y}
-        self.every = max(1, round(estimator.evaluate_every))
-        self.restart()
-        self.context = None
-        if hasattr(estimator, "_init_callback_context"):
-            self.context = estimator._init_callback_context(max_subtasks=None)
-            self.context.call_on_fit_task_begin(estimator=estimator, **self.data)
-
-    def restart(self) -> None:
-        """Begin again, with another first value of the parameters."""
-        self.looks, self.idle, self.best = 0, 0, -np.inf
-        self.seconds, self.epoch = 0.0, 0.0
-        self.before = 0.0, 0.0
-        self.stopped, self.cancelled = False, False
-        self.estimator.history_, self.estimator.interrupted_ = [], 0
-
-    def start_phase(self) -> None:
-        """Let the clock go on where the phase before ended."""
-        self.before = self.seconds, self.epoch
-
-    def add_seconds(self, seconds: float) -> None:
-        """Count work between two phases."""
-        self.before = self.before[0] + seconds, self.before[1]
-
-    def memory(self) -> dict:
-        """What :meth:`restore` needs, as JSON can hold it."""
-        best = self.best if np.isfinite(self.best) else None
-        return {
-            "looks": self.looks, "idle": self.idle, "best": best,
-            "history": list(self.estimator.history_),
-        }  # fmt: skip
-
-    def restore(self, memory: dict) -> None:
-        """Go on where an earlier monitor was."""
-        self.looks, self.idle = memory["looks"], memory["idle"]
-        self.best = -np.inf if memory["best"] is None else memory["best"]
-        self.estimator.history_ = list(memory["history"])
-
-    def __call__(self, event) -> bool:
-        """Take one :class:`~dpsvi.base.Event`; True ends the fit."""
-        estimator = self.estimator
-        self.looks += 1
-        self.seconds = self.before[0] + event.seconds
-        self.epoch = self.before[1] + event.epoch
-        event = event._replace(seconds=self.seconds, epoch=self.epoch)
-        entry = {
-            "step": event.step, "docs": event.items, "epoch": event.epoch,
-            "seconds": event.seconds, "rate": event.rate,
-        }  # fmt: skip
-        last = self.epoch > estimator.max_iter - 1e-9
-        if self.held_out is not None and (last or self.looks % self.every == 0):
-            entry.update(estimator._held_out_score(event.state, self.held_out))
-        estimator.history_.append(entry)
-        stop = any([bool(callback(event)) for callback in estimator.callbacks or ()])
-        if self.context is not None:
-            # A pass is told when it has ended: whether another one begins is not known before.
-            task = self.context.subcontext(task_name="pass")
-            task.call_on_fit_task_begin(estimator=estimator, **self.data)
-            stop |= task.call_on_fit_task_end(
-                estimator=estimator,
-                reconstruction_attributes=lambda: estimator._attributes(event.state),
-                **self.data,
-            )
-        self.cancelled |= stop
-        if estimator.early_stopping and "score" in entry:
-            better = entry["score"] > self.best + estimator.tol * abs(self.best)
-            self.idle = 0 if better or self.best == -np.inf else self.idle + 1
-            self.best = max(self.best, entry["score"])
-            stop |= self.idle >= estimator.n_iter_no_change
-        self.stopped |= stop
-        return stop
-
-    def close(self, state) -> None:
-        """End the outer task of scikit-learn's callbacks."""
-        if self.context is not None:
-            self.context.call_on_fit_task_end(
-                estimator=self.estimator,
-                reconstruction_attributes=lambda: self.estimator._attributes(state),
-                **self.data,
-            )

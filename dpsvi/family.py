@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsvi import io
 from dpsvi.base import Items
-from dpsvi.checks import check_number
+from dpsvi.checks import check_choice, check_number
 from dpsvi.errors import ModelFormatError
-from dpsvi.estimator import Monitor, SVIEstimator, unchanged_on_error, with_callbacks
+from dpsvi.estimator import SVIEstimator, unchanged_on_error, with_callbacks
 from dpsvi.jit import as_items
+from dpsvi.monitor import Monitor
 from dpsvi.svi import State
 
 
@@ -22,7 +23,7 @@ class FamilyEstimator(SVIEstimator):
     """Base of the estimators of the model family.
 
     A subclass is decorated by :func:`dpsvi.engine_parameters.engine_parameters`, names its files by
-    `_kind` and the parameters that cannot change between two calls by `_sizes`, and defines
+    `_kind`, and defines
 
     * ``check_params()``: call this class's, then check its own parameters;
     * ``_read(X, y, *, reset, **more) -> Items``: validated data, ``n_features_in_`` set on reset;
@@ -38,7 +39,6 @@ class FamilyEstimator(SVIEstimator):
     """
 
     _kind: str
-    _sizes: tuple[str, ...] = ()
     _extra: tuple[str, ...] = ()  # more attributes that `fit` sets, numbers, text or arrays
 
     # --- fitting ------------------------------------------------------------------------------
@@ -91,6 +91,7 @@ class FamilyEstimator(SVIEstimator):
     def _fit(self, X, y, **more):
         self.check_params()
         going_on = self.warm_start and hasattr(self, "_state")
+        self._note_sizes(going_on)
         items = self._read(X, y, reset=not going_on, **more)
         rng = self._generator()
         chosen, held_out = self._hold_out(count(items), rng)
@@ -100,10 +101,10 @@ class FamilyEstimator(SVIEstimator):
         left = 1 if going_on else self.n_init
         while left:
             monitor.restart()
-            self._state = self._again() if going_on else self._begin(train, n, rng)
+            self._state = self._again() if going_on else self._start(train, n, rng)
             first = self._state.items
             self._train(self._state, train, self.max_iter, rng, monitor, checkpoints=True)
-            self.n_iter_ = max(1, -(-(self._state.items - first) // n))
+            self.n_iter_ = -(-(self._state.items - first) // n)
             self._finish(train, n)
             if best is None or self._agree(self.lower_bound_ > best["lower_bound_"]):
                 best = dict(vars(self))
@@ -118,11 +119,12 @@ class FamilyEstimator(SVIEstimator):
     def _partial_fit(self, X, y, **more):
         self.check_params()
         first = not hasattr(self, "_state")
+        self._note_sizes(not first)
         items = self._read(X, y, reset=first, **more)
         rng, n = self._generator(), count(items)
         seen = n + (0 if first else self._state.items)
         total = max(seen, self.total_samples or 0)
-        self._state = self._begin(items, total, rng) if first else self._again()
+        self._state = self._start(items, total, rng) if first else self._again()
         monitor = Monitor(self, None, X, y)
         self._train(self._state, items, 1, rng, monitor, total=total)
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
@@ -130,22 +132,11 @@ class FamilyEstimator(SVIEstimator):
         monitor.close(self._state)
         return self
 
-    def _begin(self, items, total, rng) -> State:
-        self._started = {name: getattr(self, name) for name in self._sizes}
-        return self._start(items, total, rng)
-
     def _again(self) -> State:
-        """The same parameters and clock for other data."""
-        for name, value in self._started.items():
-            if getattr(self, name) != value:
-                raise ValueError(
-                    f"{name} was {value!r} when the fit started, got {getattr(self, name)!r}"
-                )
+        """The same parameters and clock for other data; the state there is stays as it is."""
         state = self._state
-        state.settle()
-        state.renormalise()
         return State.resume(
-            state.model, state.shared.rows, self._n_threads, step=state.step, items=state.items
+            state.model, state.learned(), self._n_threads, step=state.step, items=state.items
         )
 
     def _finish(self, items, total) -> None:
@@ -181,9 +172,16 @@ class FamilyEstimator(SVIEstimator):
             self._dtype = str(X.dtype)
         return X
 
+    def _numbers(self, name):
+        """A parameter as a float64 array; raises ValueError if it is not numbers."""
+        try:
+            return np.array(getattr(self, name), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must be numbers: {error}") from None
+
     def _array(self, name, shape):
         """A parameter as a float64 array of this shape; raises ValueError if it is not."""
-        array = np.array(getattr(self, name), dtype=np.float64)
+        array = self._numbers(name)
         if array.shape != shape or not np.isfinite(array).all():
             raise ValueError(f"{name} must be finite and of shape {shape}, got {array!r}")
         return array
@@ -220,9 +218,9 @@ class FamilyEstimator(SVIEstimator):
                 **arrays,
             },
             meta={
-                "params": io.plain_params(self), "step": state.step, "items": state.items,
+                "params": self._params_to_save(), "step": state.step, "items": state.items,
                 "n_iter": self.n_iter_, "lower_bound": self.lower_bound_,
-                "started": self._started, "n_features": self.n_features_in_, "dtype": self._dtype,
+                "n_features": self.n_features_in_, "dtype": self._dtype,
                 "feature_names": list(getattr(self, "feature_names_in_", ())),
                 "extra": {k: v for k, v in extra.items() if k not in arrays},
             },
@@ -235,14 +233,16 @@ class FamilyEstimator(SVIEstimator):
         with io.reading(path):
             self = cls(**meta["params"])
             self.check_params()
+            self._note_sizes(going_on=False)
+            io.check_counts(meta, "step", "items", "n_iter", "n_features")
+            check_choice("dtype", meta["dtype"], ["float64", "float32"])
             lam, prior = arrays.pop("lambda"), arrays.pop("prior")
             model = cls._model(lam.shape, prior, arrays.pop("hyper"))
             if not np.isfinite(lam).all():
                 raise ModelFormatError(f"{path}: parameters are NaN or infinite")
             clock = {"step": meta["step"], "items": meta["items"]}
             state = State.resume(model, lam - prior, self._n_threads, **clock)
-            self.n_features_in_, self._started = meta["n_features"], meta["started"]
-            self._dtype = meta["dtype"]
+            self.n_features_in_, self._dtype = meta["n_features"], meta["dtype"]
             if meta["feature_names"]:
                 self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
             vars(self).update(meta["extra"] | {k: arrays[k] for k in arrays if k in cls._extra})

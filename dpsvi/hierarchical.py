@@ -9,13 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import is_regressor
-from sklearn.utils.validation import (
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpsvi.checks import check_number
+from dpsvi.checks import check_flag, check_number
 from dpsvi.estimator import unchanged_on_error, with_callbacks
 from dpsvi.expfam import normal_wishart
 from dpsvi.expfam.population import project, unpack
@@ -78,6 +74,7 @@ class HierarchicalEstimator(FamilyEstimator):
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
         super().check_params()
+        check_flag("fit_intercept", self.fit_intercept)
         check_number("mean_precision_prior", self.mean_precision_prior, low=0, open_low=True)
 
     @unchanged_on_error
@@ -129,7 +126,7 @@ class HierarchicalEstimator(FamilyEstimator):
         )
         if reset:
             self._dtype = str(X.dtype)
-            self._shift = X.mean(axis=0, dtype=np.float64) * bool(self.fit_intercept)
+            self._shift = X.mean(axis=0, dtype=np.float64) * self._n_constants
         labels, code = _factorise(groups, len(X))
         order = np.argsort(code, kind="stable")
         rows = np.empty((len(X), self._n_coefficients + 1))
@@ -142,13 +139,18 @@ class HierarchicalEstimator(FamilyEstimator):
         return items
 
     @property
+    def _n_constants(self) -> int:
+        """Columns before those of the features: 1 with an intercept, else 0."""
+        return int(self._started["fit_intercept"])
+
+    @property
     def _n_coefficients(self) -> int:
-        return self.n_features_in_ + bool(self.fit_intercept)
+        return self.n_features_in_ + self._n_constants
 
     def _design(self, X):
         """X as the model sees it, (n_samples, n_coefficients)."""
         design = np.ones((len(X), self._n_coefficients))
-        design[:, bool(self.fit_intercept) :] = X - self._shift
+        design[:, self._n_constants :] = X - self._shift
         return design
 
     # --- priors and first parameters ----------------------------------------------------------
@@ -174,7 +176,7 @@ class HierarchicalEstimator(FamilyEstimator):
         n = X.shape[1]
         square = np.einsum("nd,nd->d", X, X) / len(X)
         rounding = np.zeros(n)
-        rounding[bool(self.fit_intercept) :] = (1e-10 * self._shift) ** 2
+        rounding[self._n_constants :] = (1e-10 * self._shift) ** 2
         wide = scale / np.where(square > rounding, square, 1.0)
         nu = n + 2 if self.degrees_of_freedom_prior is None else self.degrees_of_freedom_prior
         check_number("degrees_of_freedom_prior", nu, low=n + 1, open_low=True)
@@ -195,7 +197,7 @@ class HierarchicalEstimator(FamilyEstimator):
     def _to_shifted(self, n):
         """The matrix that turns coefficients of the features into those of the shifted ones."""
         matrix = np.eye(n)
-        if self.fit_intercept:
+        if self._n_constants:
             matrix[0, 1:] = self._shift
         return matrix
 
@@ -228,7 +230,7 @@ class HierarchicalEstimator(FamilyEstimator):
 
     def _fitted(self, state) -> dict:
         kappa, center, w_inv, nu = self._population(state.natural()[0], state.model.hyper)
-        n, first = len(center), int(bool(self.fit_intercept))
+        n, first = len(center), self._n_constants
         spread = w_inv / (nu - n - 1)  # E[Lambda^-1]
         if "_training" in vars(self):
             labels, items = self._training
@@ -281,13 +283,16 @@ def _factorise(groups, n_samples):
     """Labels and, for each row, the number of its label; None and zeros without groups."""
     if groups is None:
         return None, np.zeros(n_samples, dtype=np.int64)
-    groups = column_or_1d(groups)
-    if len(groups) != n_samples:
-        raise ValueError(f"groups has {len(groups)} labels, X has {n_samples} rows")
+    groups = np.asarray(groups)
+    if groups.shape not in ((n_samples,), (n_samples, 1)):
+        raise ValueError(f"groups must have shape ({n_samples},) as X has, got {groups.shape}")
     try:
-        labels, code = np.unique(groups, return_inverse=True)
+        labels, code = np.unique(groups.ravel(), return_inverse=True)
     except TypeError as error:
         raise ValueError(f"groups must be numbers or text, all of one kind: {error}") from None
+    kinds = str, int, float, np.number, np.bool_
+    if labels.dtype.kind not in "biufOUT" or not all(isinstance(g, kinds) for g in labels.tolist()):
+        raise ValueError(f"groups must be numbers or text, got {labels[0]!r} ({labels.dtype})")
     if any(label != label for label in labels.tolist()):
         raise ValueError("groups has missing labels (NaN)")
     return labels, code

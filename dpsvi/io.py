@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dpsvi.checks import check_number
 from dpsvi.errors import ModelFormatError
 
 SCHEMA = 1
@@ -52,22 +53,24 @@ def write_text(path, text: str) -> None:
 
 
 def write_json(path, data) -> None:
-    """Write a JSON file atomically; numpy scalars and paths are allowed."""
-    write_text(path, json.dumps(data, indent=1, default=_plain, ensure_ascii=False) + "\n")
+    """Write a JSON file atomically; arrays, numpy scalars and paths are allowed."""
+    write_text(path, _json(data))
+
+
+def _json(data) -> str:
+    return json.dumps(data, indent=1, default=_plain, ensure_ascii=False) + "\n"
 
 
 def _plain(value):
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
+    if hasattr(value, "__array__"):  # numpy's own, and those of pandas
+        return np.asarray(value).tolist()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     raise TypeError(f"cannot be written as JSON: {value!r}")
 
 
 def plain_params(estimator) -> dict:
-    """Constructor parameters of an estimator that JSON can hold.
+    """Constructor parameters of an estimator, as JSON gives them back.
 
     Callbacks are left out, and so is where and how a fit ran, and a random state that is an
     object: it cannot be resumed.
@@ -77,7 +80,7 @@ def plain_params(estimator) -> dict:
         params.pop(name, None)
     seed = params.get("random_state")
     params["random_state"] = int(seed) if isinstance(seed, (int, np.integer)) else None
-    return params
+    return json.loads(_json(params))
 
 
 def save_model(folder, *, kind: str, arrays: dict, meta: dict) -> None:
@@ -91,6 +94,11 @@ def save_model(folder, *, kind: str, arrays: dict, meta: dict) -> None:
     arrays : dict of str to ndarray
     meta : dict
         Anything JSON can hold.
+
+    Raises
+    ------
+    TypeError
+        JSON cannot hold it; a model that was in the folder is still there.
     """
     from safetensors.numpy import save
 
@@ -101,16 +109,14 @@ def save_model(folder, *, kind: str, arrays: dict, meta: dict) -> None:
     described = {
         name: {"shape": list(a.shape), "dtype": str(a.dtype)} for name, a in arrays.items()
     }
+    text = _json({
+        "schema": SCHEMA, "kind": kind, "sha256": hashlib.sha256(payload).hexdigest(),
+        "arrays": described, **meta,
+    })  # fmt: skip
     # The JSON goes last: it names the hash of the other file, so a crash in between is noticed.
     with atomic_path(folder / "model.safetensors") as temporary:
         temporary.write_bytes(payload)
-    write_json(
-        folder / "model.json",
-        {
-            "schema": SCHEMA, "kind": kind, "sha256": hashlib.sha256(payload).hexdigest(),
-            "arrays": described, **meta,
-        },
-    )  # fmt: skip
+    write_text(folder / "model.json", text)
 
 
 def load_model(folder, kind: str | None = None) -> tuple[dict, dict]:
@@ -151,6 +157,12 @@ def reading(folder):
         raise ModelFormatError(f"{folder}: not a model of this version: {error}") from error
 
 
+def check_counts(meta: dict, *names: str) -> None:
+    """Raise ValueError or TypeError unless these entries are whole numbers of at least 0."""
+    for name in names:
+        check_number(name, meta[name], low=0, integer=True)
+
+
 def read_meta(folder) -> dict:
     """Read ``model.json`` of a model folder and check its schema."""
     path = Path(folder) / "model.json"
@@ -161,7 +173,7 @@ def read_meta(folder) -> dict:
     except json.JSONDecodeError as error:
         raise ModelFormatError(f"{path}:{error.lineno}: not valid JSON: {error.msg}") from error
     schema = meta.get("schema") if isinstance(meta, dict) else None
-    if not isinstance(schema, int):
+    if type(schema) is not int or schema < 1:
         raise ModelFormatError(f"{path}: has no schema number")
     if schema > SCHEMA:
         raise ModelFormatError(

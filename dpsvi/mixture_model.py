@@ -9,8 +9,8 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.checks import check_choice, check_number
-from dpsvi.expfam.components import Prior
-from dpsvi.expfam.gaussian import default_covariance, first_responsibilities, first_statistics
+from dpsvi.component_prior import resolve_prior
+from dpsvi.expfam.gaussian import first_responsibilities, first_statistics
 from dpsvi.expfam.merging import merge_until_stable
 from dpsvi.expfam.mixture import component_prior, infer, posterior
 from dpsvi.family import FamilyEstimator, count, dense_items
@@ -100,29 +100,12 @@ class MixtureEstimator(DensityMixin, FamilyEstimator):
     def _read(self, X, y=None, *, reset):
         return dense_items(self._points(X, reset))
 
-    def _prior(self, X) -> Prior:
-        """The prior of the components as asked for; what is None comes from X."""
-        n, diagonal = X.shape[1], self.covariance_type == "diag"
-        kappa, nu = self.mean_precision_prior, self.degrees_of_freedom_prior
-        if nu is None:
-            nu = 1 if diagonal else n
-        check_number("degrees_of_freedom_prior", nu, low=0 if diagonal else n - 1, open_low=True)
-        if self.covariance_prior is None:
-            covariance = default_covariance(X, diagonal)
-            if not np.isfinite(covariance).all():
-                raise ValueError(f"the squares of X overflow, its largest value is {X.max():g}")
-        else:
-            covariance = self._covariance("covariance_prior", n, diagonal)
-        return Prior(
-            1.0 if kappa is None else float(kappa),
-            X.mean(axis=0) if self.mean_prior is None else self._array("mean_prior", (n,)),
-            float(nu),
-            covariance,
-        )
-
     def _start(self, items, total, rng) -> State:
         X = items.value.reshape(-1, self.n_features_in_)
-        prior = self._prior(X)
+        prior = resolve_prior(
+            self, X, self.covariance_type == "diag", precision="mean_precision_prior",
+            mean="mean_prior", freedom="degrees_of_freedom_prior", covariance="covariance_prior",
+        )  # fmt: skip
         size = min(len(X), max(_SAMPLE, 10 * self.n_components))
         sample = X[np.sort(rng.choice(len(X), size, replace=False))]
         weight = total / size  # of a point

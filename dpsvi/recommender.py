@@ -172,8 +172,18 @@ def _as_items(ratings) -> Items:
 
 
 def as_csr(X):
-    """A validated matrix as csr_array with sorted rows; what is 0 in a dense one is not stored."""
+    """A validated matrix as csr_array with sorted rows; what is 0 in a dense one is not stored.
+
+    Raises
+    ------
+    ValueError
+        Its index arrays point out of it.
+    """
     matrix = scipy.sparse.csr_array(X)
+    try:
+        matrix.check_format()
+    except ValueError as error:
+        raise ValueError(f"X is no sparse matrix of shape {matrix.shape}: {error}") from None
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()

@@ -87,12 +87,16 @@ class State:
         if len(self.shared.rows) == 1:
             self.shared.rows[0] = self.shared.totals.sum(axis=0)
 
-    def natural(self) -> np.ndarray:
-        """The natural parameters lam, a new array of shape ``model.shape``."""
+    def learned(self) -> np.ndarray:
+        """``lam - prior``, a new array of shape ``model.shape``."""
         rows, real = self.shared.rows, self.model.real
         if len(rows) == 1:  # see `settle`
             rows = self.shared.totals.sum(axis=0, keepdims=True).astype(real)
-        return self.model.prior + real.type(self.scale) * rows
+        return real.type(self.scale) * rows
+
+    def natural(self) -> np.ndarray:
+        """The natural parameters lam, a new array of shape ``model.shape``."""
+        return self.model.prior + self.learned()
 
 
 def step_tables(rates, scale: float, batch_sizes, n_items: int, additive: bool, real):

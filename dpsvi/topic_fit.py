@@ -9,9 +9,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi import evaluate, io
-from dpsvi.checks import check_choice, check_number
-from dpsvi.estimator import Monitor, unchanged_on_error, with_callbacks
+from dpsvi.checks import check_choice, check_flag, check_number
+from dpsvi.estimator import unchanged_on_error, with_callbacks
 from dpsvi.jit import as_items
+from dpsvi.monitor import Monitor
 from dpsvi.svi import State
 from dpsvi.topic_model import TopicModel
 from dpsvi.topics import FLOAT
@@ -56,6 +57,8 @@ class TopicEstimator(TopicModel):
     _texts = {"fitted": _FITTED}
     _kind: str
     _defaults: dict[str, Defaults]
+    _sizes = ("n_components",)
+    _settings = ("local_step",)
 
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
@@ -65,6 +68,7 @@ class TopicEstimator(TopicModel):
         if self.max_doc_update_iter is not None:
             check_number("max_doc_update_iter", self.max_doc_update_iter, low=1, integer=True)
         check_number("mean_change_tol", self.mean_change_tol, low=0)
+        check_flag("grow_vocabulary", self.grow_vocabulary)
         self._first_eta(None)
 
     def _resolve_batch_size(self) -> int:
@@ -81,7 +85,8 @@ class TopicEstimator(TopicModel):
         if prior is None or (isinstance(prior, str) and prior == "auto"):
             learned = last is not None and prior is not None
             return self.topic_word_prior_ if learned else self._defaults[self.local_step].eta
-        if not isinstance(prior, numbers.Real) or not TINY < prior < np.inf:
+        number = isinstance(prior, numbers.Real) and not isinstance(prior, bool)
+        if not number or not TINY < prior < np.inf:
             raise ValueError(f"topic_word_prior must be > 0, 'auto' or None, got {prior!r}")
         return float(prior)
 
@@ -103,6 +108,7 @@ class TopicEstimator(TopicModel):
         """
         self.check_params()
         going_on = self.warm_start and "_state" in self.__dict__
+        self._note_sizes(going_on)
         known = self.n_features_in_ if going_on else None
         corpus = self._as_corpus(X, reset=True)
         if going_on and corpus.n_features != known:
@@ -150,6 +156,7 @@ class TopicEstimator(TopicModel):
         """
         self.check_params()
         first = "_state" not in self.__dict__
+        self._note_sizes(not first)
         corpus = self._as_corpus(X, reset=first, grow=self.grow_vocabulary)
         rng = self._generator()
         self._begin(corpus, rng, not first)
@@ -173,7 +180,6 @@ class TopicEstimator(TopicModel):
         else:
             model = self._make(corpus.n_features, None)
             self._state = State.start(model, rng, self._n_threads, corpus.n_items, corpus.nnz)
-        self._mean_field = self.local_step == "mean_field"
         self.__dict__.pop("_components", None)
 
     def _again(self, corpus) -> State:
@@ -183,11 +189,6 @@ class TopicEstimator(TopicModel):
         """
         last = self._state
         last.renormalise()
-        if self._n_topics(last) != self.n_components:
-            raise ValueError(
-                f"n_components was {self._n_topics(last)} in the fit to go on from, "
-                f"got {self.n_components}"
-            )
         words, common = np.split(last.shared.rows, [self._n_words(last)])
         new = np.zeros((corpus.n_features - len(words), words.shape[1]), words.dtype)
         return State.resume(
@@ -218,7 +219,7 @@ class TopicEstimator(TopicModel):
             kind=self._kind,
             arrays={"lambda": self._natural(state), "word_counts": self._word_counts, **arrays},
             meta={
-                "params": io.plain_params(self), **values,
+                "params": self._params_to_save(), **values,
                 "step": state.step, "docs": state.items, "n_iter": self.n_iter_,
                 "bound": self.bound_, "vocabulary": self.vocabulary_,
                 "feature_names": list(getattr(self, "feature_names_in_", ())),
@@ -232,10 +233,14 @@ class TopicEstimator(TopicModel):
         with io.reading(path):
             self = cls(**meta["params"])
             self.check_params()
+            self._note_sizes(going_on=False)
+            io.check_counts(meta, "step", "docs", "n_iter")
             lam = arrays["lambda"]
             model = self._remake(len(lam), arrays, meta)
+            if lam.shape != (len(lam), self.n_components):
+                raise ValueError(f"lambda of shape {lam.shape} for {self.n_components} topics")
             rows = np.zeros(model.shape, FLOAT)
-            rows[: len(lam), : self.n_components] = lam - model.prior[0]  # shapes must agree
+            rows[: len(lam), : self.n_components] = lam - model.prior[0]
             if model.common_rows:
                 rows[len(lam) :, : self.n_components] = arrays["common"]
             self._state = State.resume(
@@ -246,7 +251,6 @@ class TopicEstimator(TopicModel):
             self.vocabulary_ = tuple(meta["vocabulary"]) if meta["vocabulary"] else None
             if self.vocabulary_ and len(self.vocabulary_) != len(lam):
                 raise ValueError(f"{len(self.vocabulary_)} names for {len(lam)} words")
-            self._mean_field = self.local_step == "mean_field"
             if meta["feature_names"]:
                 self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
             self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]

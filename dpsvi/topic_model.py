@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from functools import wraps
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsvi import evaluate
-from dpsvi.checks import check_choice
+from dpsvi.checks import check_choice, check_number
 from dpsvi.corpus import Corpus, as_corpus
 from dpsvi.estimator import SVIEstimator
 from dpsvi.jit import as_items
@@ -18,6 +19,17 @@ from dpsvi.kernels.special import exp_expected_log
 from dpsvi.topics import FLOAT, document_bounds
 
 _INFER = dict(tol=1e-3, n_sweeps=100)
+
+
+def fitted_property(method):
+    """A property that raises NotFittedError, which is an AttributeError, before the first fit."""
+
+    @wraps(method)
+    def checked(self):
+        check_is_fitted(self, "_state")
+        return method(self)
+
+    return property(checked)
 
 
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator):
@@ -41,27 +53,25 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
         """K; the columns behind are padding, with a prior of 0."""
         return np.count_nonzero(state.model.hyper[: state.model.shape[1]])
 
-    @property
+    @fitted_property
     def components_(self):
         """Dirichlet parameters of the topics, (K, V)."""
-        if "_state" not in self.__dict__:
-            raise AttributeError(f"components_: this {type(self).__name__} is not fitted yet")
         if "_components" not in self.__dict__:
             self._components = np.ascontiguousarray(self._natural(self._state).T)
         return self._components
 
-    @property
+    @fitted_property
     def exp_dirichlet_component_(self):
         """exp(E[log beta]), (K, V)."""
         basis, shift = self._basis(self._state, mean_field=True)
         return np.ascontiguousarray(basis.T) * np.exp(shift).astype(np.float32)
 
-    @property
+    @fitted_property
     def doc_topic_prior_(self):
         """Alpha in use, (K,)."""
         return self._alpha(self._state).copy()
 
-    @property
+    @fitted_property
     def topic_word_prior_(self) -> float:
         """Eta in use."""
         return float(self._state.model.prior.flat[0])
@@ -98,7 +108,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
     def _attributes(self, state) -> dict:
         kept = (
             "n_features_in_", "feature_names_in_", "vocabulary_", "_word_counts", "_n_threads",
-            "_mean_field",
+            "_started",
         )  # fmt: skip
         return {"_state": state} | {k: self.__dict__[k] for k in kept if k in self.__dict__}
 
@@ -124,7 +134,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
         return theta if getattr(X, "dtype", None) == np.float32 else theta.astype(np.float64)
 
     def _infer(self, corpus, mean_field=None):
-        mean_field = self._mean_field if mean_field is None else mean_field
+        if mean_field is None:
+            mean_field = self._started["local_step"] == "mean_field"
         basis, shift = self._basis(self._state, mean_field)
         items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
         gamma, log_norm = evaluate.infer_documents(
@@ -183,6 +194,16 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
     def top_words(self, n_words=10) -> list[list]:
         """The likeliest words of every topic; word numbers where no vocabulary is known.
 
+        Parameters
+        ----------
+        n_words : int, >= 1
+            How many; all, if there are no more.
+
+        Returns
+        -------
+        list of n_components lists
+            Likeliest first.
+
         Examples
         --------
         >>> import pandas as pd
@@ -191,6 +212,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
         [['sun', 'rain']]
         """
         check_is_fitted(self, "_state")
+        check_number("n_words", n_words, low=1, integer=True)
         order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n_words]
         words = self.vocabulary_
         return [[int(w) if words is None else words[w] for w in row] for row in order]
@@ -209,7 +231,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
         ----------
         X : corpus
         measure : {"u_mass", "c_v", "c_uci", "c_npmi"}
-        n_words : int
+        n_words : int, >= 1
             Top words of each topic.
         """
         check_is_fitted(self, "_state")

@@ -203,6 +203,7 @@ def test_several_threads_and_workers_fit_as_well(name, more, rng):
     serial = fit(member, data, engine="serial")
     other = fit(member, data, **more)
     first = fit(member, data, engine="serial", max_iter=0)
+    assert first.n_iter_ == 0
     gained = serial.lower_bound_ - first.lower_bound_
     assert gained > 0
     assert other.lower_bound_ > serial.lower_bound_ - 0.1 * gained
@@ -257,7 +258,7 @@ def test_three_ranks_fit_as_well_as_one(name, tmp_path, rng):
 
 
 @every_member
-def test_float32_is_near_float64(name, rng):
+def test_float32_is_near_float64(name, rng, tmp_path):
     member = members.get(name)
     data = member.data(rng, 200)
     wide = fit(member, data)
@@ -265,12 +266,18 @@ def test_float32_is_near_float64(name, rng):
     narrow = fit(member, narrow_data)
     a, b = member.answer(wide, data), member.answer(narrow, narrow_data)
     np.testing.assert_allclose(b, a, rtol=2e-2, atol=2e-2 * np.abs(a).max())
+    narrow.save(tmp_path)
+    again = member.answer(dpsvi.load(tmp_path), narrow_data)
+    assert again.dtype == b.dtype == np.float32
+    np.testing.assert_allclose(again, b, rtol=1e-5, atol=1e-6 * np.abs(b).max())
 
 
 @every_member
 def test_hard_data_are_fitted(name, rng):
     member = members.get(name)
-    for case, data in member.degenerate(rng).items():
+    cases = member.degenerate(rng)
+    assert cases
+    for case, data in cases.items():
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             estimator = fit(member, data)
@@ -297,12 +304,62 @@ def test_save_and_load(name, rng, tmp_path):
 
 
 @every_member
+def test_parameters_set_after_the_fit_change_no_answer(name, rng, tmp_path):
+    member = members.get(name)
+    data = member.data(rng, 60)
+    estimator = fit(member, data, max_iter=2)
+    answer, values = member.answer(estimator, data), estimator.get_params()
+    assert set(member.sizes) == set(estimator._sizes)
+    for size, other in member.sizes.items():
+        assert other != values[size]
+        estimator.set_params(**{size: other})
+        assert np.array_equal(member.answer(estimator, data), answer), size
+        with pytest.raises(ValueError, match=f"{size} was {values[size]!r} when the fit started"):
+            estimator.partial_fit(**data)
+        estimator.save(tmp_path / size)
+        loaded = dpsvi.load(tmp_path / size)
+        assert getattr(loaded, size) == values[size]
+        np.testing.assert_allclose(member.answer(loaded, data), answer, rtol=1e-9, atol=1e-12)
+        estimator.set_params(**{size: values[size]})
+
+
+@every_member
+def test_what_could_not_be_loaded_is_not_saved(name, rng, tmp_path):
+    member = members.get(name)
+    estimator = fit(member, member.data(rng, 40), max_iter=1)
+    estimator.save(tmp_path)
+    with pytest.raises(ValueError, match="n_jobs must be an integer >= 1, got 0"):
+        estimator.set_params(n_jobs=0).save(tmp_path)
+    assert dpsvi.load(tmp_path).n_jobs is None
+
+
+@every_member
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_an_error_while_going_on_leaves_the_model_as_it_was(name, method, rng):
+    member = members.get(name)
+    data = member.data(rng, 60)
+    estimator = fit(member, data, max_iter=2, warm_start=True)
+    answer, lam = member.answer(estimator, data), estimator._state.natural()
+
+    def callback(event):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        getattr(estimator.set_params(callbacks=[callback]), method)(**data)
+    assert np.array_equal(member.answer(estimator, data), answer)
+    assert np.array_equal(estimator._state.natural(), lam)
+
+
+@every_member
 def test_damaged_files_are_refused(name, rng, tmp_path):
     member = members.get(name)
     fit(member, member.data(rng, 40), max_iter=1).save(tmp_path)
     path = tmp_path / "model.json"
     meta = json.loads(path.read_text())
-    for changed in ({"kind": "unknown"}, {"params": {"colour": 1}}, {"sha256": "0"}):
+    for changed in (
+        {"kind": "unknown"}, {"params": {"colour": 1}}, {"sha256": "0"}, {"step": None},
+        {"n_features": "x"}, {"items": -1}, {"dtype": "text"},
+    ):  # fmt: skip
         path.write_text(json.dumps({**meta, **changed}))
         with pytest.raises(ModelFormatError):
             dpsvi.load(tmp_path)
@@ -336,12 +393,6 @@ def test_a_stream_is_followed(name, rng):
     for _ in range(4):
         estimator.partial_fit(**member.data(rng, 100))
     assert estimator.n_iter_ == 4 and np.isfinite(estimator.lower_bound_)
-    for size in estimator._sizes:
-        value = getattr(estimator, size)
-        if isinstance(value, int):
-            with pytest.raises(ValueError, match=f"{size} was {value}"):
-                estimator.set_params(**{size: value + 1}).partial_fit(**member.data(rng, 100))
-            estimator.set_params(**{size: value})
 
 
 @every_member
@@ -354,6 +405,18 @@ def test_early_stopping_follows_the_held_out_score(name, rng):
     scores = [entry["score"] for entry in estimator.history_]
     assert 3 <= estimator.n_iter_ == len(scores) < 200
     assert np.isfinite(scores).all() and max(scores) > scores[0]
+
+
+@pytest.mark.parametrize("name", ["matrix_factorization", "poisson_factorization"])
+@pytest.mark.parametrize("number", [-1, 12, 10**6])
+def test_columns_outside_of_a_matrix_are_refused(name, number):
+    member = members.get(name)
+    X = scipy.sparse.csr_array(np.ones((20, 12)))
+    estimator = fit(member, {"X": X}, max_iter=1)
+    X.indices[3] = number
+    for method in (estimator.fit, estimator.partial_fit, estimator.transform, estimator.score):
+        with pytest.raises(ValueError, match=r"no sparse matrix of shape \(20, 12\): indices must"):
+            method(X)
 
 
 def test_items_are_taken_whole():

@@ -289,15 +289,15 @@ def test_nan_ends_the_fit_with_4_and_keeps_the_last_good_checkpoint(kind, corpus
     program.write_text(
         "import sys\n"
         "import numpy as np\n"
-        "from dpsvi import estimator\n"
+        "from dpsvi import monitor\n"
         "from dpsvi.__main__ import main\n"
-        "call = estimator.Monitor.__call__\n"
+        "call = monitor.Monitor.__call__\n"
         "def poison(self, event):\n"
         "    ended = call(self, event)\n"
         "    if event.epoch > 30:\n"
         "        event.state.shared.rows[:] = np.nan\n"
         "    return ended\n"
-        "estimator.Monitor.__call__ = poison\n"
+        "monitor.Monitor.__call__ = poison\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
     command = arguments(corpus_file, out, 2000, "--checkpoint-seconds", "0.05")[2:]

@@ -279,3 +279,8 @@ def test_classes_are_two(rng):
     assert stream.classes_.tolist() == [0, 1]
     with pytest.raises(ValueError, match=r"y must hold the classes \[0, 1\] only, it has \[2\]"):
         stream.partial_fit(X, [2, 1, 0, 0, 0, 0])
+    with pytest.raises(
+        ValueError, match=r"classes were \[0, 1\] when the fit started, got \[5, 6\]"
+    ):
+        stream.partial_fit(X, [1] * 6, classes=[5, 6])
+    stream.partial_fit(X, [1] * 6, classes=[1, 0])

@@ -21,7 +21,7 @@ from dpsvi.expfam import markov
 from dpsvi.family import count, dense_items
 from dpsvi.jit import compile_local
 from dpsvi.models.hmm_parts.model import read
-from dpsvi.models.hmm_parts.sequences import windows
+from dpsvi.models.hmm_parts.sequences import offsets_of, windows
 from dpsvi.task import make_works
 
 MEANS = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])
@@ -527,6 +527,31 @@ def test_samples_follow_the_model(emission):
         hmm.sample(3, currstate=3)
 
 
+@pytest.mark.parametrize("symbols", [False, True])
+def test_parameters_set_after_the_fit_change_no_answer(rng, symbols):
+    X, lengths, _ = chains(rng, [40, 60], symbols=symbols)
+    emission = "categorical" if symbols else "gaussian"
+    hmm = DPSVIHMM(3, emission=emission, random_state=0, max_iter=2).fit(X, lengths=lengths)
+
+    def answers():
+        return [
+            *hmm.decode(X, lengths), *hmm.sample(20), hmm.predict_proba(X, lengths),
+            hmm.score(X, lengths=lengths),
+        ]  # fmt: skip
+
+    before = answers()
+    others = dict(
+        n_components=[2, 5], emission=["gaussian", "categorical"], covariance_type=["diag"],
+        window=[3],
+    )  # fmt: skip
+    for size, values in others.items():
+        now = getattr(hmm, size)
+        for value in values:
+            hmm.set_params(**{size: value})
+            assert all(map(np.array_equal, answers(), before)), size
+        hmm.set_params(**{size: now})
+
+
 def test_symbols_survive_saving(rng, tmp_path):
     X, lengths, _ = chains(rng, [40, 60], symbols=True)
     hmm = DPSVIHMM(3, emission="categorical", n_features=6, random_state=0)
@@ -545,11 +570,19 @@ def test_windowed_models_survive_saving(rng, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "lengths", [[3, 4], [10, 0], [11, -1], [5.0, 5.0], [[5, 5]], [], 10, [4, 6, 1]], ids=str
+    "lengths",
+    [[3, 4], [10, 0], [11, -1], [5.0, 5.0], [[5, 5]], [], 10, [4, 6, 1], [2**63 - 1] * 2 + [12]],
+    ids=str,
 )
 def test_bad_lengths_are_refused(rng, lengths):
     with pytest.raises(ValueError, match="lengths must be integers >= 1 that sum to the 10 rows"):
         DPSVIHMM().fit(rng.normal(size=(10, 2)), lengths=lengths)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.uint64])
+def test_lengths_of_any_integers(kind):
+    offsets = offsets_of(np.array([100, 100, 100], kind), 300)
+    assert offsets.tolist() == [0, 100, 200, 300] and offsets.dtype == np.int64
 
 
 def test_lengths_in_the_place_of_y_are_noticed(rng):

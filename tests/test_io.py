@@ -5,6 +5,7 @@ import os
 import stat
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpsvi import io
@@ -71,6 +72,15 @@ def test_saving_again_replaces(model):
     assert sorted(os.listdir(model)) == ["model.json", "model.safetensors"]
 
 
+def test_what_json_cannot_hold_leaves_the_old_model(model):
+    before = io.load_model(model)
+    for value in (object(), b"bytes", np.array(["2020-01-01"], "datetime64[s]")):
+        with pytest.raises(TypeError, match="cannot be written as JSON"):
+            io.save_model(model, kind="toy", arrays={"x": np.ones(2)}, meta={"params": value})
+    arrays, meta = io.load_model(model)
+    assert meta == before[1] and arrays.keys() == before[0].keys()
+
+
 # --- refused -----------------------------------------------------------------------------------
 
 
@@ -126,6 +136,8 @@ DAMAGE = {
         rf"schema {io.SCHEMA + 1} is newer.*upgrade",
     ),
     "schema is text": (lambda f: edit(f, schema="1"), r"schema"),
+    "schema is true": (lambda f: edit(f, schema=True), r"schema"),
+    "schema below 1": (lambda f: edit(f, schema=-1), r"schema"),
     "no schema": (lambda f: edit(f, schema=None), r"schema"),
     "no kind": (lambda f: edit(f, kind=None), r"'kind'"),
     "no arrays": (lambda f: edit(f, arrays=None), r"'arrays'"),
@@ -223,7 +235,7 @@ def test_the_data_are_on_disk_before_the_name(tmp_path, monkeypatch):
 
 def test_a_crash_between_the_two_files_is_noticed(model, monkeypatch):
     """The arrays are new, the JSON is old: together they are no model."""
-    monkeypatch.setattr(io, "write_json", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr(io, "write_text", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         io.save_model(model, kind="toy", arrays={"x": np.ones(2)}, meta=META)
     with pytest.raises(ModelFormatError, match="SHA-256"):
@@ -248,3 +260,15 @@ def test_parameters_that_json_can_hold(seed, kept):
     assert params["random_state"] == kept and params["tol"] == 0.5
     assert "callbacks" not in params
     assert json.loads(json.dumps(params)) == params
+
+
+def test_parameters_may_be_whatever_is_an_array():
+    from dpsvi import DPSVILDA, DPSVIGaussianMixture
+
+    prior = pd.DataFrame(np.eye(2))
+    assert io.plain_params(DPSVIGaussianMixture(covariance_prior=prior))["covariance_prior"] == [
+        [1.0, 0.0], [0.0, 1.0],
+    ]  # fmt: skip
+    for prior in (pd.Series([0.5, 0.25]), (0.5, 0.25), np.array([0.5, 0.25])):
+        params = io.plain_params(DPSVILDA(n_components=2, doc_topic_prior=prior))
+        assert params["doc_topic_prior"] == [0.5, 0.25]

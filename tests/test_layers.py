@@ -49,9 +49,9 @@ def importers(layer):
 
 
 FACE = {
-    "dpsvi.commands", "dpsvi.engine_parameters", "dpsvi.estimator", "dpsvi.family",
-    "dpsvi.hierarchical", "dpsvi.interop", "dpsvi.mixture_model", "dpsvi.recommender",
-    "dpsvi.report", "dpsvi.topic_fit", "dpsvi.topic_model",
+    "dpsvi.commands", "dpsvi.component_prior", "dpsvi.engine_parameters", "dpsvi.estimator",
+    "dpsvi.family", "dpsvi.hierarchical", "dpsvi.interop", "dpsvi.mixture_model", "dpsvi.monitor",
+    "dpsvi.recommender", "dpsvi.report", "dpsvi.topic_fit", "dpsvi.topic_model",
 }  # fmt: skip
 RUNS = {"dpsvi.engines", "dpsvi.fit", "dpsvi.task", "dpsvi.cluster", "dpsvi.checkpoint"}
 MPI_SIDE = {

@@ -290,6 +290,9 @@ def test_top_words(X):
     assert model.top_words(4) == [[words[i] for i in row] for row in order]
     assert make().fit(X).top_words(4) == order.tolist()
     assert len(model.top_words()[0]) == 10 and len(model.top_words(1000)[0]) == 60
+    for n_words in (-1, 0, 1.5, "a"):
+        with pytest.raises((ValueError, TypeError), match="n_words must be an integer >= 1"):
+            model.top_words(n_words)
 
 
 # --- reproducible ------------------------------------------------------------------------------

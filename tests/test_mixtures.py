@@ -266,7 +266,8 @@ def test_diagonal_truth_is_recovered(cls, n_jobs):
 @TYPES
 @pytest.mark.parametrize("init_params", ["kmeans", "random"])
 @pytest.mark.parametrize(
-    "case", ["one point", "identical", "constant feature", "K = 1", "K > n", "D = 1", "D > n"]
+    "case",
+    "one point, identical, duplicates, constant feature, K = 1, K > n, D = 1, D > n".split(", "),
 )
 def test_odd_data(rng, cls, case, init_params, covariance_type):
     X, n_components = rng.normal(size=(40, 3)), 3
@@ -285,6 +286,8 @@ def test_odd_data(rng, cls, case, init_params, covariance_type):
             X[:, 1] = 7.0
         case "D > n":
             X = rng.normal(size=(5, 12))
+        case "duplicates":
+            X = np.repeat(X[:2], 20, axis=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         mixture = cls(
@@ -298,8 +301,11 @@ def test_odd_data(rng, cls, case, init_params, covariance_type):
     if covariance_type == "diag":
         assert mixture.covariances_.shape == mixture.means_.shape
         assert mixture.covariances_.min() > 0
+        np.testing.assert_allclose(mixture.covariances_ * mixture.precisions_, 1)
     else:
         assert np.linalg.eigvalsh(mixture.covariances_).min() > 0
+        identity = np.broadcast_to(np.eye(X.shape[1]), mixture.covariances_.shape)
+        np.testing.assert_allclose(mixture.covariances_ @ mixture.precisions_, identity, atol=1e-6)
 
 
 @CLASSES

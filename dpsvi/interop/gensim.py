@@ -44,7 +44,7 @@ def to_gensim(estimator):
     words = estimator.vocabulary_ or range(estimator.n_features_in_)
     dictionary = make_dictionary(words)
     model = LdaModel(
-        corpus=None, id2word=dictionary.id2token, num_topics=estimator.n_components,
+        corpus=None, id2word=dictionary.id2token, num_topics=len(estimator.components_),
         alpha=estimator.doc_topic_prior_.tolist(), eta=estimator.topic_word_prior_,
         dtype=np.float32, random_state=0,
     )  # fmt: skip

@@ -22,6 +22,7 @@ from dpsvi.engine_parameters import engine_parameters
 from dpsvi.models.hdp_steps.model import make_model
 from dpsvi.models.hdp_steps.sticks import ALPHA, OMEGA, count_tables, expected_weights
 from dpsvi.topic_fit import Defaults, TopicEstimator
+from dpsvi.topic_model import fitted_property
 
 DEFAULTS = {"collapsed": Defaults(0.01, 10, 64), "mean_field": Defaults(0.1, 10, 64)}
 
@@ -102,6 +103,7 @@ class DPSVIHDP(TopicEstimator):
 
     _kind = "hdp"
     _defaults = DEFAULTS
+    _settings = (*TopicEstimator._settings, "topic_concentration")
 
     def __init__(
         self, n_components=150, *, doc_truncation=20, doc_concentration="auto",
@@ -162,7 +164,7 @@ class DPSVIHDP(TopicEstimator):
 
     def _priors(self):
         state = self._state
-        common = state.natural()[-1:, : self.n_components]
+        common = state.natural()[-1:, : self._n_topics(state)]
         return {"common": common}, {"eta": self.topic_word_prior_, "alpha": _option(state, ALPHA)}
 
     def _remake(self, n_words, arrays, meta) -> Model:
@@ -170,24 +172,24 @@ class DPSVIHDP(TopicEstimator):
 
     # --- what was learned ---------------------------------------------------------------------
 
-    @property
+    @fitted_property
     def tables_(self):
         """Expected number of tables of every topic in the corpus, (n_components,)."""
         return _tables(self._state)
 
-    @property
+    @fitted_property
     def topic_weights_(self):
         """E sigma(V), (n_components,)."""
         return expected_weights(_tables(self._state), _option(self._state, OMEGA))
 
-    @property
+    @fitted_property
     def n_topics_active_(self) -> int:
         """Topics that hold a table, and, but for rounding, a token for each."""
         tables = self.tables_
         tokens = (self._natural(self._state) - self.topic_word_prior_).sum(axis=0)
         return int(np.count_nonzero((tables >= 1) & (tokens > 0.99 * tables)))
 
-    @property
+    @fitted_property
     def doc_concentration_(self) -> float:
         """alpha_0 in use."""
         return _option(self._state, ALPHA)

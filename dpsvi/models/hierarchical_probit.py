@@ -197,6 +197,8 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
             if len(known) != 2:
                 raise ValueError(f"two classes are needed, got {len(known)} class: {known}")
             self._classes = known.tolist()
+        elif classes is not None and np.unique(classes).tolist() != self._classes:
+            raise ValueError(f"classes were {self._classes} when the fit started, got {classes!r}")
         unknown = np.setdiff1d(y, self._classes)
         if len(unknown):
             raise ValueError(f"y must hold the classes {self._classes} only, it has {unknown}")

@@ -206,8 +206,10 @@ class DPSVIHierarchicalRegressor(RegressorMixin, HierarchicalEstimator):
         self._check_positive("noise_shape_prior", "noise_rate_prior")
 
     def _target(self, y, reset):
+        if y.dtype.kind not in "biuf":
+            raise ValueError(f"y must be numbers, got {y[0]!r} ({y.dtype})")
         if reset:
-            self._y_mean = float(y.mean(dtype=np.float64)) if self.fit_intercept else 0.0
+            self._y_mean = float(y.mean(dtype=np.float64)) if self._n_constants else 0.0
         return y - self._y_mean
 
     def _start(self, items, total, rng):

@@ -20,17 +20,15 @@ in :mod:`dpsvi.models.hmm_parts`, the recursions in :mod:`dpsvi.expfam.markov`.
 from __future__ import annotations
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.checks import check_choice, check_number
 from dpsvi.engine_parameters import engine_parameters
 from dpsvi.estimator import unchanged_on_error, with_callbacks
 from dpsvi.expfam import dirichlet
 from dpsvi.family import FamilyEstimator, count, dense_items
-from dpsvi.models.hmm_parts.chunk import chunk_of, scratch
+from dpsvi.models.hmm_parts.answers import Answers
 from dpsvi.models.hmm_parts.emissions import KINDS
 from dpsvi.models.hmm_parts.model import from_arrays, make_model, read, read_prior
-from dpsvi.models.hmm_parts.predict import decode, infer
 from dpsvi.models.hmm_parts.sequences import Steps, offsets_of, windows
 from dpsvi.svi import State
 
@@ -38,7 +36,7 @@ _SAMPLE = 10_000  # steps that the first parameters are found on
 
 
 @engine_parameters("sequences", batch_size=4)
-class DPSVIHMM(FamilyEstimator):
+class DPSVIHMM(Answers, FamilyEstimator):
     """Bayesian hidden Markov model, fitted by (asynchronous) stochastic variational inference.
 
     The models are those of hmmlearn's ``VariationalGaussianHMM`` with full covariances (its
@@ -169,7 +167,11 @@ class DPSVIHMM(FamilyEstimator):
         check_choice("emission", self.emission, list(KINDS))
         check_choice("covariance_type", self.covariance_type, ["full", "diag"])
         check_choice("algorithm", self.algorithm, ["viterbi", "map"])
-        self._check_positive("beta_prior")
+        self._check_positive("beta_prior", "dof_prior")
+        for name in ("startprob_prior", "transmat_prior", "emissionprob_prior"):
+            value = getattr(self, name)
+            if value is not None and not (0 < self._numbers(name)).all():
+                raise ValueError(f"{name} must be > 0, got {value!r}")
         for name in ("n_features", "window"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), low=1, integer=True)
@@ -185,6 +187,7 @@ class DPSVIHMM(FamilyEstimator):
         X : array-like of shape (n_samples, n_features)
             Sequences, one behind the other.
         y : ignored
+            Whatever it holds; `lengths` go by name.
         lengths : int array-like of shape (n_sequences,) or None, default=None
             Steps of each sequence, >= 1; they sum to n_samples.  None: X is one sequence.
 
@@ -212,6 +215,10 @@ class DPSVIHMM(FamilyEstimator):
         """
         return self._partial_fit(X, y, lengths=lengths)
 
+    @property
+    def _emissions(self):
+        return KINDS[self._started["emission"]]
+
     def _read(self, X, y=None, *, reset, lengths=None):
         X, offsets = self._sequences(X, lengths, y, reset)
         if self.window is None:
@@ -229,20 +236,19 @@ class DPSVIHMM(FamilyEstimator):
         if reset and self.emission == "categorical":
             largest = max(0, int(X.max()))
             self.n_symbols_ = largest + 1 if self.n_features is None else self.n_features
-        KINDS[self.emission].check(self, X)
+        self._emissions.check(self, X)
         return X, offsets_of(lengths, len(X))
 
     def _concentrations(self, name, shape, default):
         """A prior of Dirichlet distributions as an array of this shape."""
-        value = getattr(self, name)
-        array = np.array(default if value is None else value, dtype=np.float64)
-        if array.shape not in ((), shape) or not (np.isfinite(array).all() and (array > 0).all()):
-            raise ValueError(f"{name} must be > 0, a number or of shape {shape}, got {value!r}")
+        array = np.array(default) if getattr(self, name) is None else self._numbers(name)
+        if array.shape not in ((), shape) or not np.isfinite(array).all():
+            raise ValueError(f"{name} must be finite, a number or of shape {shape}, got {array!r}")
         return np.broadcast_to(array, shape)
 
     def _start(self, items, total, rng) -> State:
         n_states, marked = self.n_components, self.window is not None
-        kind, steps = KINDS[self.emission], Steps.of(items, self.n_features_in_, marked)
+        kind, steps = self._emissions, Steps.of(items, self.n_features_in_, marked)
         sample, goes_on = steps.sample(max(_SAMPLE, 10 * n_states), rng)
         X = steps.X[steps.counts] if marked else steps.X
         points = steps.X[sample]
@@ -274,27 +280,12 @@ class DPSVIHMM(FamilyEstimator):
             "transmat_": q.trans / q.trans.sum(axis=1, keepdims=True),
             "startprob_posterior_": q.start,
             "transmat_posterior_": q.trans,
-            **KINDS[self.emission].fitted(self, q),
+            **self._emissions.fitted(self, q),
         }
         return {name: array.astype(self._dtype) for name, array in arrays.items()}
 
-    def _infer(self, state, items, marked=0, posteriors=False):
-        """Bounds of all steps of `items`, and their posteriors, (n, K), or (0, K)."""
-        chunk, everything, n_steps = self._prepare(items, marked)
-        bound = np.empty(n_steps)
-        posterior = np.empty((n_steps if posteriors else 0, self.n_components))
-        infer(items, everything, marked, read(state).weights, chunk, posterior, bound)
-        return bound, posterior
-
-    def _prepare(self, items, marked=0):
-        """Memory for these items, all their numbers, and the number of their steps."""
-        row, longest = self.n_features_in_ + marked, int(np.diff(items.offsets).max())
-        memory = np.empty(scratch(self.n_components, self.n_features_in_, row, longest))
-        chunk = chunk_of(memory, self.n_components, self.n_features_in_)
-        return chunk, np.arange(count(items), dtype=np.int32), items.offsets[-1] // row
-
     def _bounds(self, state, items):
-        marked = int(self.window is not None)
+        marked = int(self._started["window"] is not None)
         bound, _ = self._infer(state, items, marked)
         return np.add.reduceat(bound, items.offsets[:-1] // (self.n_features_in_ + marked))
 
@@ -305,91 +296,7 @@ class DPSVIHMM(FamilyEstimator):
         q, prior = read(state), read_prior(state.model)
         chain = dirichlet.kl(q.start, prior.start)
         chain += sum(dirichlet.kl(a, a0) for a, a0 in zip(q.trans, prior.trans, strict=True))
-        return chain + KINDS[self.emission].divergence(self, q, prior)
-
-    def decode(self, X, lengths=None, algorithm=None):
-        """Find the states that X was most likely emitted from.
-
-        Parameters
-        ----------
-        X, lengths : as in `fit`
-        algorithm : {"viterbi", "map"} or None, default=None
-            None is the parameter of the estimator.
-
-        Returns
-        -------
-        log_prob : float
-            Of ``"viterbi"`` the expected log of the paths' joint probability with X, in nats, to
-            compare with :meth:`score`; of ``"map"`` the expected number of steps whose state is
-            right.
-        states : int ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self, "_state")
-        algorithm = self.algorithm if algorithm is None else algorithm
-        check_choice("algorithm", algorithm, ["viterbi", "map"])
-        if algorithm == "map":
-            posterior = self.predict_proba(X, lengths)
-            return float(posterior.max(axis=1).sum()), posterior.argmax(axis=1)
-        items = dense_items(*self._sequences(X, lengths))
-        chunk, everything, n_steps = self._prepare(items)
-        path, value = np.empty(n_steps, np.int64), np.empty(len(everything))
-        decode(items, everything, 0, read(self._state).weights, chunk, path, value)
-        return float(value.sum()), path
-
-    def predict(self, X, lengths=None):
-        """The states of :meth:`decode`, (n_samples,)."""
-        return self.decode(X, lengths)[1]
-
-    def predict_proba(self, X, lengths=None):
-        """Posteriors of the states at each step given its sequence, (n_samples, K)."""
-        check_is_fitted(self, "_state")
-        items = dense_items(*self._sequences(X, lengths))
-        return self._infer(self._state, items, posteriors=True)[1].astype(self._dtype, copy=False)
-
-    def score_samples(self, X, lengths=None):
-        """Log-likelihood of each step given the steps before it in nats, (n_samples,).
-
-        ``ln p~(x_t | x_1 ... x_{t-1})`` under the sub-normalised weights; their sum over a sequence
-        is ln Z~, a lower bound of the log of its predictive density.  (hmmlearn's method of this
-        name returns what :meth:`score` and :meth:`predict_proba` do.)
-        """
-        check_is_fitted(self, "_state")
-        items = dense_items(*self._sequences(X, lengths))
-        return self._infer(self._state, items)[0].astype(self._dtype, copy=False)
-
-    def score(self, X, y=None, lengths=None) -> float:
-        """Sum of :meth:`score_samples`, as in hmmlearn of all sequences together."""
-        check_is_fitted(self, "_state")
-        X, offsets = self._sequences(X, lengths, y)
-        return float(self._infer(self._state, dense_items(X, offsets))[0].sum())
-
-    def sample(self, n_samples=1, currstate=None):
-        """Draw one sequence from the chain of startprob_ and transmat_.
-
-        Parameters
-        ----------
-        n_samples : int, >= 1
-            Its steps.
-        currstate : int in [0, K) or None, default=None
-            Its first state; None draws it.
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features_in_)
-        states : int ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self, "_state")
-        check_number("n_samples", n_samples, low=1, integer=True)
-        if currstate is not None:
-            check_number("currstate", currstate, low=0, high=self.n_components - 1, integer=True)
-        rng, cumulative = self._generator(), np.cumsum(self.transmat_, axis=1)[:, :-1]
-        states = np.empty(n_samples, np.int64)
-        first = np.searchsorted(np.cumsum(self.startprob_)[:-1], rng.random(), side="right")
-        states[0] = first if currstate is None else currstate
-        for t, u in enumerate(rng.random(n_samples - 1), start=1):
-            states[t] = np.searchsorted(cumulative[states[t - 1]], u, side="right")
-        X = KINDS[self.emission].draw(self, read(self._state), states, rng)
-        return X.astype(self._dtype, copy=False), states
+        return chain + self._emissions.divergence(self, q, prior)
 
 
 ESTIMATOR = DPSVIHMM

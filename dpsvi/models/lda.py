@@ -14,6 +14,7 @@ import time
 import numpy as np
 
 from dpsvi.base import Model
+from dpsvi.checks import check_flag
 from dpsvi.engine_parameters import engine_parameters
 from dpsvi.jit import as_items
 from dpsvi.models.lda_steps.model import make_model, with_responsibilities
@@ -182,6 +183,8 @@ class DPSVILDA(TopicEstimator):
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
         super().check_params()
+        check_flag("warm_documents", self.warm_documents)
+        check_flag("keep_responsibilities", self.keep_responsibilities)
         if self.keep_responsibilities and self.local_step != "collapsed":
             raise ValueError(
                 f"keep_responsibilities needs local_step='collapsed', got {self.local_step!r}"

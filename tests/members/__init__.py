@@ -24,6 +24,8 @@ class Member(NamedTuple):
         types, and before and after saving.
     bad : list of (parameters, message)
         Parameters that `fit` refuses with a ValueError or TypeError whose text matches.
+    sizes : dict
+        Another value for each parameter that says what the fitted arrays mean.
     monotone : bool
         Full batches at rate 1 are coordinate ascent, so that no step lowers the bound.
     """
@@ -33,6 +35,7 @@ class Member(NamedTuple):
     degenerate: Callable[..., dict]
     answer: Callable[..., Any]
     bad: list
+    sizes: dict
     monotone: bool = True
 
 

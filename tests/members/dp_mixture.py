@@ -23,4 +23,5 @@ MEMBER = Member(
         (dict(weight_concentration_prior="learn"), "must be a number > 0 or 'auto', got 'learn'"),
         (dict(concentration_shape=0), "concentration_shape must be a number > 0"),
     ],
+    sizes=dict(n_components=2, covariance_type="diag"),
 )

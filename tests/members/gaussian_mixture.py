@@ -40,4 +40,5 @@ MEMBER = Member(
         (dict(n_components=0), "n_components must be an integer >= 1"),
         (dict(mean_prior=[1.0]), "mean_prior must be finite and of shape"),
     ],
+    sizes=dict(n_components=5, covariance_type="diag"),
 )

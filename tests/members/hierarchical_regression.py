@@ -57,4 +57,5 @@ MEMBER = Member(
         (dict(covariance_prior=-np.eye(3)), "covariance_prior must be symmetric and positive"),
         (dict(degrees_of_freedom_prior=4), "degrees_of_freedom_prior must be a number > 4"),
     ],
+    sizes=dict(fit_intercept=False),
 )

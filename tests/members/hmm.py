@@ -34,18 +34,25 @@ def degenerate(rng):
     }
 
 
+def answer(hmm, data):
+    X, lengths = data["X"], data.get("lengths")
+    posterior = hmm.predict_proba(X, lengths)
+    return np.column_stack([posterior, hmm.score_samples(X, lengths)])
+
+
 MEMBER = Member(
     estimator=partial(DPSVIHMM, n_components=3, random_state=0, batch_size=32, max_iter=20),
     data=data,
     degenerate=degenerate,
-    answer=lambda hmm, data: hmm.predict_proba(data["X"], data.get("lengths")),
+    answer=answer,
     bad=[
         (dict(n_components=0), "n_components must be an integer >= 1"),
         (dict(means_prior=[1.0]), "means_prior must be finite and of shape"),
-        (dict(transmat_prior=[1.0]), "transmat_prior must be > 0, a number or of shape"),
+        (dict(transmat_prior=[1.0]), "transmat_prior must be finite, a number or of shape"),
         (dict(startprob_prior=0.0), "startprob_prior must be > 0"),
         (dict(emission="poisson"), "emission must be one of"),
         (dict(window=0), "window must be an integer >= 1"),
         (dict(buffer=0), "buffer must be an integer >= 1"),
     ],
+    sizes=dict(n_components=2, emission="categorical", covariance_type="diag", window=4),
 )

@@ -47,4 +47,5 @@ MEMBER = Member(
         (dict(user_precision=0), "user_precision must be a number > 0, got 0"),
         (dict(noise_rate=-1.0), "noise_rate must be a number > 0, got -1"),
     ],
+    sizes=dict(n_components=5),
 )

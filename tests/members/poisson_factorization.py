@@ -50,4 +50,5 @@ MEMBER = Member(
         (dict(item_rate_mean=0), "item_rate_mean must be a number > 0, got 0"),
         (dict(max_user_iter=0), "max_user_iter must be an integer >= 1"),
     ],
+    sizes=dict(n_components=5),
 )

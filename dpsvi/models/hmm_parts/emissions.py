@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpsvi.checks import check_number
+from dpsvi.component_prior import resolve_prior
 from dpsvi.expfam import dirichlet, normal_gamma, normal_wishart
-from dpsvi.expfam.components import Components, Prior
-from dpsvi.expfam.gaussian import default_covariance, first_statistics
+from dpsvi.expfam.components import Components
+from dpsvi.expfam.gaussian import first_statistics
 from dpsvi.models.hmm_parts.local import CATEGORICAL, GAUSSIAN
 from dpsvi.models.hmm_parts.model import Posterior
 
@@ -43,7 +43,11 @@ class Gaussian:
         from sklearn.cluster import KMeans
         from threadpoolctl import threadpool_limits
 
-        prior, n_states = _prior(estimator, X), estimator.n_components
+        n_states = estimator.n_components
+        prior = resolve_prior(
+            estimator, X, _diagonal(estimator), precision="beta_prior", mean="means_prior",
+            freedom="dof_prior", covariance="scale_prior",
+        )  # fmt: skip
         n_clusters = min(n_states, len(np.unique(points, axis=0)))
         seed = int(rng.integers(np.iinfo(np.int32).max))
         # Of 24 fits to data of experiments.family 7 ended in a worse optimum from one start of
@@ -69,7 +73,7 @@ class Gaussian:
     @staticmethod
     def divergence(estimator, q: Posterior, prior: Posterior) -> float:
         """KL of the emissions in nats."""
-        kl = normal_gamma.kl if estimator.covariance_type == "diag" else normal_wishart.kl
+        kl = normal_gamma.kl if _diagonal(estimator) else normal_wishart.kl
         pair = (_standard(_components(estimator, each)) for each in (q, prior))
         return float(kl(*pair).sum())
 
@@ -79,25 +83,12 @@ class Gaussian:
         return _components(estimator, q).draw(states, rng)
 
 
-def _prior(estimator, X) -> Prior:
-    """The prior as asked for; what is None comes from X."""
-    n, diagonal = X.shape[1], estimator.covariance_type == "diag"
-    nu = (1 if diagonal else n) if estimator.dof_prior is None else estimator.dof_prior
-    check_number("dof_prior", nu, low=0 if diagonal else n - 1, open_low=True)
-    if estimator.scale_prior is None:
-        scale = default_covariance(X, diagonal)
-        if not np.isfinite(scale).all():
-            raise ValueError(f"the squares of X overflow, its largest value is {X.max():g}")
-    else:
-        scale = estimator._covariance("scale_prior", n, diagonal)
-    kappa = 1.0 if estimator.beta_prior is None else float(estimator.beta_prior)
-    given = estimator.means_prior is not None
-    mean = estimator._array("means_prior", (n,)) if given else X.mean(axis=0)
-    return Prior(kappa, mean, float(nu), scale)
+def _diagonal(estimator) -> bool:
+    return estimator._started["covariance_type"] == "diag"
 
 
 def _components(estimator, q: Posterior) -> Components:
-    n_axes = 1 if estimator.covariance_type == "diag" else 2
+    n_axes = 1 if _diagonal(estimator) else 2
     return Components(q.weights.states, q.weights.origins, n_axes)
 
 

@@ -30,11 +30,12 @@ def offsets_of(lengths, n_rows: int) -> np.ndarray:
         return np.array([0, n_rows])
     given = np.asarray(lengths)
     whole = given.ndim == 1 and given.size and np.issubdtype(given.dtype, np.integer)
-    if not whole or given.min() < 1 or given.sum() != n_rows:
+    # A sum may wrap around: it is that of the lengths only if none is larger than it is to be.
+    if not whole or given.min() < 1 or given.max() > n_rows or given.sum() != n_rows:
         raise ValueError(
             f"lengths must be integers >= 1 that sum to the {n_rows} rows of X, got {lengths!r}"
         )
-    return np.concatenate([[0], np.cumsum(given)])
+    return np.concatenate([[0], np.cumsum(given, dtype=np.int64)])
 
 
 def windows(X, offsets, window: int, buffer: int) -> Items:

@@ -1,0 +1,86 @@
+"""Parameters that are refused before anything is fitted, by whatever estimator has them."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from dpsvi import DPSVIHDP, DPSVIHMM, DPSVILDA, models
+
+REFUSED = [
+    ("callbacks", print, TypeError, "must be a list or tuple or None"),
+    ("callbacks", (print for _ in range(1)), TypeError, "must be a list or tuple or None"),
+    ("callbacks", [3], TypeError, "must be callables, got 3"),
+    ("early_stopping", "no", TypeError, "must be True or False, got 'no'"),
+    ("warm_start", "x", TypeError, "must be True or False, got 'x'"),
+    ("engine", "gpu", ValueError, "must be one of"),
+    ("batch_size", 0, ValueError, "must be an integer >= 1, got 0"),
+]
+
+
+@pytest.mark.parametrize("model", models.names())
+@pytest.mark.parametrize(("name", "value", "error", "message"), REFUSED)
+def test_of_every_estimator(model, name, value, error, message):
+    with pytest.raises(error, match=f"{name} {message}"):
+        models.get(model)(**{name: value}).check_params()
+
+
+@pytest.mark.parametrize("model", models.names())
+def test_flags_may_be_of_numpy(model):
+    models.get(model)(early_stopping=np.bool_(True), warm_start=np.bool_(False)).check_params()
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        (dict(topic_word_prior=True), "topic_word_prior must be > 0, 'auto' or None, got True"),
+        (dict(warm_documents="no"), "warm_documents must be True or False, got 'no'"),
+        (dict(keep_responsibilities="no"), "keep_responsibilities must be True or False"),
+        (dict(grow_vocabulary="no"), "grow_vocabulary must be True or False, got 'no'"),
+    ],
+)
+def test_of_lda(params, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        DPSVILDA(**params).check_params()
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        (dict(transmat_prior="text"), "transmat_prior must be numbers: could not convert"),
+        (dict(transmat_prior=[1.0, 0.0]), "transmat_prior must be > 0"),
+        (dict(dof_prior=-1), "dof_prior must be a number > 0, got -1"),
+        (dict(emissionprob_prior=-3), "emissionprob_prior must be > 0, got -3"),
+    ],
+)
+def test_of_hidden_markov_models(params, message):
+    """Of the other kind of emissions, too."""
+    for emission in ("gaussian", "categorical"):
+        with pytest.raises(ValueError, match=message):
+            DPSVIHMM(emission=emission, **params).check_params()
+
+
+@pytest.mark.parametrize("size", [0.25, np.float32(0.25), 25, np.int32(25)])
+def test_the_size_of_what_is_held_out(size, rng):
+    train, held_out = DPSVILDA(validation_size=size)._hold_out(100, rng)
+    assert len(held_out) == 25 and len(train) == 75
+
+
+@pytest.mark.parametrize("size", [0.0, 1.0, np.float32(1.5), 100, 0, True, "a"])
+def test_bad_sizes_of_what_is_held_out(size, rng):
+    with pytest.raises((ValueError, TypeError), match="validation_size must be"):
+        DPSVILDA(validation_size=size)._hold_out(100, rng)
+
+
+@pytest.mark.parametrize("estimator", [DPSVILDA(), DPSVIHDP()], ids=["lda", "hdp"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "components_", "doc_topic_prior_", "topic_word_prior_", "exp_dirichlet_component_",
+        "tables_", "topic_weights_", "n_topics_active_", "doc_concentration_",
+    ],
+)  # fmt: skip
+def test_attributes_before_the_fit(estimator, name):
+    assert not hasattr(estimator, name)
+    if hasattr(type(estimator), name):
+        with pytest.raises(NotFittedError, match="is not fitted yet"):
+            getattr(estimator, name)

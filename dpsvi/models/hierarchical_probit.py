@@ -33,8 +33,10 @@ from dpsvi.estimator import unchanged_on_error, with_callbacks
 from dpsvi.expfam.population import (
     add_group,
     as_group,
+    first_sums,
     from_arrays,
     keep_group,
+    least_squares,
     natural_of,
     pack,
     read_population,
@@ -45,7 +47,7 @@ from dpsvi.expfam.population import (
 )
 from dpsvi.expfam.probit import infer_group
 from dpsvi.family import count
-from dpsvi.hierarchical import HierarchicalEstimator, first_sums, least_squares
+from dpsvi.hierarchical import HierarchicalEstimator
 from dpsvi.jit import kernel
 from dpsvi.svi import State
 

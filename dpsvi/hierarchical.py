@@ -16,6 +16,7 @@ from dpsvi.estimator import unchanged_on_error, with_callbacks
 from dpsvi.expfam import normal_wishart
 from dpsvi.expfam.population import project, unpack
 from dpsvi.family import FamilyEstimator, count, dense_items
+from dpsvi.groups import factorise, places
 
 _TEXTS = {
     "fit_intercept": """\
@@ -127,7 +128,7 @@ class HierarchicalEstimator(FamilyEstimator):
         if reset:
             self._dtype = str(X.dtype)
             self._shift = X.mean(axis=0, dtype=np.float64) * self._n_constants
-        labels, code = _factorise(groups, len(X))
+        labels, code = factorise(groups, len(X))
         order = np.argsort(code, kind="stable")
         rows = np.empty((len(X), self._n_coefficients + 1))
         rows[:, :-1] = self._design(X[order])
@@ -270,54 +271,8 @@ class HierarchicalEstimator(FamilyEstimator):
         elif self._labels is None:
             raise ValueError("groups must be None: the model was fitted without groups")
         else:
-            labels, code = _factorise(groups, len(X))
-            _check_kind(labels, self._labels)
-            place = {label: i for i, label in enumerate(self._labels)}
-            index = np.array([place.get(label, -1) for label in labels.tolist()])[code]
+            labels, code = factorise(groups, len(X))
+            index = places(labels, self._labels)[code]
         mean, variance = np.empty(len(X)), np.empty(len(X))
         project(self._design(X), index, self._means, self._covariances, mean, variance)
         return mean, variance
-
-
-def _factorise(groups, n_samples):
-    """Labels and, for each row, the number of its label; None and zeros without groups."""
-    if groups is None:
-        return None, np.zeros(n_samples, dtype=np.int64)
-    groups = np.asarray(groups)
-    if groups.shape not in ((n_samples,), (n_samples, 1)):
-        raise ValueError(f"groups must have shape ({n_samples},) as X has, got {groups.shape}")
-    try:
-        labels, code = np.unique(groups.ravel(), return_inverse=True)
-    except TypeError as error:
-        raise ValueError(f"groups must be numbers or text, all of one kind: {error}") from None
-    kinds = str, int, float, np.number, np.bool_
-    if labels.dtype.kind not in "biufOUT" or not all(isinstance(g, kinds) for g in labels.tolist()):
-        raise ValueError(f"groups must be numbers or text, got {labels[0]!r} ({labels.dtype})")
-    if any(label != label for label in labels.tolist()):
-        raise ValueError("groups has missing labels (NaN)")
-    return labels, code
-
-
-def _check_kind(labels, known):
-    """Raise ValueError for text where numbers are known, or the reverse: none would be found."""
-    given = labels.tolist()[0]
-    if isinstance(given, str) != isinstance(known[0], str):
-        raise ValueError(
-            f"groups must be labels of the kind that fit got, as {known[0]!r}; got {given!r}"
-        )
-
-
-def least_squares(X, y):
-    """Coefficients of all rows together, (D,); a row's worth of pull to 0 makes them unique."""
-    gram = X.T @ X
-    square = np.diag(gram) / len(X)
-    return np.linalg.solve(gram + np.diag(np.where(square > 0, square, 1.0)), X.T @ y)
-
-
-def first_sums(mean, variance, n_groups):
-    """Statistics of groups with this mean and these variances, to start from.
-
-    Too wide a start is soon forgotten; a narrow one would hold the groups together for long.
-    """
-    psi = np.outer(mean, mean) + np.diag(variance)
-    return n_groups * np.concatenate([[1.0], mean, psi.ravel(), [1.0]])

@@ -107,7 +107,7 @@ CIRCLES = [
 def test_hard_groups_reach_the_maximum(rng):
     """No other point is better, and the gradient is 0 but for rounding."""
     from dpsvi.expfam.population import as_group, scratch_size
-    from dpsvi.models.hierarchical_probit import find_mean
+    from dpsvi.expfam.probit import find_mean
 
     cases = list(CIRCLES)
     for _ in range(100):

@@ -261,17 +261,17 @@ def test_bad_groups_are_refused(rng, groups, message):
         DPSVIHierarchicalRegressor().fit(rng.normal(size=(10, 2)), np.arange(10.0), groups)
 
 
-def test_text_is_no_target(rng):
-    with pytest.raises(ValueError, match="y must be numbers, got .*'a'"):
-        DPSVIHierarchicalRegressor().fit(rng.normal(size=(10, 2)), ["a", "b"] * 5)
-
-
 @pytest.mark.parametrize(("known", "asked"), [(["a", "b"], [0, 1]), ([0, 1], ["0", "1"])])
 def test_labels_of_another_kind_are_refused(rng, known, asked):
     """They would all be unknown groups."""
     regressor = DPSVIHierarchicalRegressor().fit(rng.normal(size=(10, 1)), np.ones(10), known * 5)
     with pytest.raises(ValueError, match=f"as {known[0]!r}; got {asked[0]!r}"):
         regressor.predict(np.zeros((2, 1)), groups=asked)
+
+
+def test_text_is_no_target(rng):
+    with pytest.raises(ValueError, match="y must be numbers, got .*'a'"):
+        DPSVIHierarchicalRegressor().fit(rng.normal(size=(10, 2)), ["a", "b"] * 5)
 
 
 def test_data_that_overflow_are_refused(rng):

@@ -224,3 +224,19 @@ def project(design, index, means, covariances, mean, variance):
                 total += S[d, e] * x[e]
             mean[i] += x[d] * m[d]
             variance[i] += x[d] * total
+
+
+def least_squares(X, y):
+    """Coefficients of all rows together, (D,); a row's worth of pull to 0 makes them unique."""
+    gram = X.T @ X
+    square = np.diag(gram) / len(X)
+    return np.linalg.solve(gram + np.diag(np.where(square > 0, square, 1.0)), X.T @ y)
+
+
+def first_sums(mean, variance, n_groups):
+    """Statistics of groups with this mean and these variances, to start from.
+
+    Too wide a start is soon forgotten; a narrow one would hold the groups together for long.
+    """
+    psi = np.outer(mean, mean) + np.diag(variance)
+    return n_groups * np.concatenate([[1.0], mean, psi.ravel(), [1.0]])

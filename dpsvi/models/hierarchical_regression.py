@@ -29,9 +29,11 @@ from dpsvi.expfam.population import (
     add_group,
     as_group,
     cholesky,
+    first_sums,
     from_arrays,
     invert,
     keep_group,
+    least_squares,
     natural_of,
     pack,
     read_population,
@@ -42,7 +44,7 @@ from dpsvi.expfam.population import (
     unpack,
 )
 from dpsvi.family import count
-from dpsvi.hierarchical import HierarchicalEstimator, first_sums, least_squares
+from dpsvi.hierarchical import HierarchicalEstimator
 from dpsvi.jit import kernel
 from dpsvi.svi import State
 

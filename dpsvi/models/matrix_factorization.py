@@ -23,243 +23,33 @@ all v given x and the new tau.
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import validate_data
 
-from dpsvi.base import Model
 from dpsvi.checks import check_number
 from dpsvi.engine_parameters import engine_parameters
 from dpsvi.expfam import gamma
 from dpsvi.family import count
-from dpsvi.jit import inline_kernel, kernel
-from dpsvi.kernels.fold import list_words
-from dpsvi.kernels.normal import all_moments, moments, n_columns
+from dpsvi.models.matrix_factorization_parts.local import (
+    MEAN,
+    N_COMPONENTS,
+    USERS,
+    infer,
+    predict,
+)
+from dpsvi.models.matrix_factorization_parts.model import (
+    Posterior,
+    Prior,
+    first_rows,
+    from_arrays,
+    make_model,
+    normal_kl,
+    read,
+)
 from dpsvi.recommender import Recommender, as_csr, entries
 from dpsvi.svi import State
-
-FLOAT = np.dtype(np.float64)
-N_COMPONENTS, MEAN, USERS, ITEMS, SHAPE, RATE = range(6)  # positions in hyper
-
-# --- the local step ---------------------------------------------------------------------------
-
-
-@inline_kernel
-def explain(items, u, places, expected, hyper, noise, natural, matrix, inverse, out):
-    """Factors of one user; returns ``ln det S_u^-1`` and the sum of e_ui.
-
-    Parameters
-    ----------
-    places : int32 array
-        Row of `expected`, svec(E[v v^T]) | E[v], for each of the user's ratings.
-    noise : float
-        E[tau].
-    natural, matrix, inverse : float64 arrays
-        Scratch, as :func:`dpsvi.kernels.normal.moments`.
-    out : float64 array, (n_columns,)
-        Written: svec(E[x x^T]) | E[x].
-    """
-    n = int(hyper[N_COMPONENTS])
-    start, first = n * (n + 1) // 2, items.offsets[u]
-    squares = 0.0
-    for c in range(natural.shape[0]):
-        natural[c] = 0.0
-    for j in range(places.shape[0]):
-        row, rating = expected[places[j]], items.value[first + j] - hyper[MEAN]
-        squares += rating * rating
-        for c in range(start):
-            natural[c] += row[c]
-        for c in range(start, natural.shape[0]):
-            natural[c] += rating * row[c]
-    log_det = moments(natural, hyper[USERS], noise, n, matrix, inverse, out)
-    explained = 0.0
-    for c in range(start):
-        explained -= out[c] * natural[c]
-    for c in range(start, natural.shape[0]):
-        explained += 2.0 * out[c] * natural[c]
-    return log_det, max(squares - explained, 0.0)
-
-
-@inline_kernel
-def expected_noise(rows, scale, hyper):
-    """E[tau]."""
-    last = rows[rows.shape[0] - 1]
-    return (hyper[SHAPE] + 0.5 * scale * last[0]) / (hyper[RATE] + 0.5 * scale * last[1])
-
-
-def local(shared, scale, hyper, items, batch, work):
-    """See :class:`dpsvi.base.Model`; items are users."""
-    rows = shared.rows
-    n, columns = int(hyper[N_COMPONENTS]), rows.shape[1]
-    start = n * (n + 1) // 2
-    matrix = work.scratch[: n * n].reshape((n, n))
-    inverse = work.scratch[n * n : 2 * n * n].reshape((n, n))
-    natural = work.scratch[2 * n * n : 2 * n * n + columns]
-    user = work.scratch[2 * n * n + columns : 2 * n * n + 2 * columns]
-
-    n_touched = list_words(items, batch, work)
-    work.touched[n_touched] = rows.shape[0] - 1
-    noise = expected_noise(rows, scale, hyper)
-    for i in range(n_touched):
-        row = rows[work.touched[i]]
-        moments(row, hyper[ITEMS], noise * scale, n, matrix, inverse, work.expected[i])
-    for u in batch:
-        first, last = items.offsets[u], items.offsets[u + 1]
-        places = work.ids[: last - first]
-        for j in range(last - first):
-            places[j] = work.slot[items.index[first + j]]
-        _, errors = explain(
-            items, u, places, work.expected, hyper, noise, natural, matrix, inverse, user
-        )
-        work.stats[n_touched, 0] += last - first
-        work.stats[n_touched, 1] += errors
-        for j in range(last - first):
-            stats, rating = work.stats[places[j]], items.value[first + j] - hyper[MEAN]
-            for c in range(start):
-                stats[c] += user[c]
-            for c in range(start, columns):
-                stats[c] += rating * user[c]
-    for i in range(n_touched):
-        work.slot[work.touched[i]] = -1
-    return n_touched + 1
-
-
-@kernel
-def infer(items, expected, hyper, noise, users, log_dets, errors):
-    """Factors of all users with the items held fixed; each on its own.
-
-    Parameters
-    ----------
-    items : Items
-    expected : float64 array, (n_items, n_columns)
-        svec(E[v v^T]) | E[v].
-    hyper : float64 array
-    noise : float
-        E[tau].
-    users : float64 array, (n_users, n_columns)
-        Written: svec(E[x x^T]) | E[x].
-    log_dets, errors : float64 arrays, (n_users,)
-        Written: ln det S_u^-1 and sum_i e_ui.
-    """
-    n = int(hyper[N_COMPONENTS])
-    matrix, inverse, natural = np.empty((n, n)), np.empty((n, n)), np.empty(users.shape[1])
-    for u in range(users.shape[0]):
-        places = items.index[items.offsets[u] : items.offsets[u + 1]]
-        log_dets[u], errors[u] = explain(
-            items, u, places, expected, hyper, noise, natural, matrix, inverse, users[u]
-        )
-
-
-@kernel
-def predict(items, users, expected, n, mean, variance):
-    """Mean and variance of x_u^T v_i for every rating; both are written.
-
-    ``Var[x^T v] = tr(E[x x^T] E[v v^T]) - (E[x]^T E[v])^2``.
-    """
-    start = n * (n + 1) // 2
-    for u in range(users.shape[0]):
-        for j in range(items.offsets[u], items.offsets[u + 1]):
-            row = expected[items.index[j]]
-            square = 0.0
-            product = 0.0
-            for c in range(start):
-                square += users[u, c] * row[c]
-            for c in range(start, row.shape[0]):
-                product += users[u, c] * row[c]
-            mean[j] = product
-            variance[j] = max(square - product * product, 0.0)
-
-
-# --- the model --------------------------------------------------------------------------------
-
-
-class Prior(NamedTuple):
-    """What does not change while the model is fitted."""
-
-    n_components: int
-    mean: float  # mu
-    user_precision: float  # alpha_x
-    item_precision: float  # alpha_v
-    noise_shape: float  # a_0
-    noise_rate: float  # b_0
-
-
-def make_model(n_items, prior: Prior) -> Model:
-    """Matrix factorisation as a :class:`dpsvi.base.Model`."""
-    columns = n_columns(prior.n_components)
-    return from_arrays((n_items + 1, columns), np.zeros((1, 1)), np.array(prior, dtype=FLOAT))
-
-
-def from_arrays(shape, prior, hyper) -> Model:
-    """The model with these arrays of :func:`make_model`."""
-    return Model(
-        name="matrix_factorization", shape=shape, prior=prior, hyper=hyper, local=local,
-        scratch=partial(_scratch, int(hyper[N_COMPONENTS])), common_rows=1,
-    )  # fmt: skip
-
-
-def _scratch(n, longest):
-    return 2 * n * n + 2 * n_columns(n)
-
-
-class Posterior(NamedTuple):
-    """q(v, tau) in expected values."""
-
-    expected: np.ndarray  # svec(E[v v^T]) | E[v], (n_items, columns)
-    log_dets: np.ndarray  # ln det L_i, (n_items,)
-    noise_shape: float
-    noise_rate: float
-
-    @property
-    def noise(self):
-        """E[tau]."""
-        return self.noise_shape / self.noise_rate
-
-
-def read(state: State) -> Posterior:
-    """The posterior that a state stands for."""
-    prior, rows = Prior(*state.model.hyper), state.natural()
-    shape, rate = prior.noise_shape + rows[-1, 0] / 2, prior.noise_rate + rows[-1, 1] / 2
-    expected, log_dets = np.empty((len(rows) - 1, rows.shape[1])), np.empty(len(rows) - 1)
-    n = int(prior.n_components)
-    all_moments(rows[:-1], prior.item_precision, shape / rate, n, expected, log_dets)
-    return Posterior(expected, log_dets, shape, rate)
-
-
-def normal_kl(moments_, log_dets, precision, n):
-    """KL(N(m, P^-1) || N(0, I / precision)) in nats, one for each row.
-
-    Parameters
-    ----------
-    moments_ : float64 array, (n_rows, n_columns)
-        svec(E[x x^T]) | E[x].
-    log_dets : float64 array, (n_rows,)
-        ln det P.
-    precision : float
-    n : int
-    """
-    diagonal = np.arange(1, n + 1) * np.arange(2, n + 2) // 2 - 1
-    trace = moments_[:, diagonal].sum(axis=1)
-    return 0.5 * (precision * trace - n - n * math.log(precision) + log_dets)
-
-
-def first_rows(prior: Prior, n_items, n_ratings, variance, rng):
-    """First value of the sums: as if users with factors from the prior had explained a tenth."""
-    n = int(prior.n_components)
-    rows = np.zeros((n_items + 1, n_columns(n)))
-    each = max(n_ratings, 1.0) / n_items
-    spread = math.sqrt(0.1 * variance * prior.user_precision / n)
-    rows[:-1, np.arange(1, n + 1) * np.arange(2, n + 2) // 2 - 1] = each / prior.user_precision
-    noise = rng.normal(size=(n_items, n))
-    rows[:-1, n * (n + 1) // 2 :] = each / prior.user_precision * spread * noise
-    rows[-1, :2] = n_ratings, n_ratings * variance
-    return rows
-
-
-# --- the estimator ----------------------------------------------------------------------------
 
 
 @engine_parameters("users")

@@ -1,0 +1,1 @@
+"""What :mod:`dpsvi.models.matrix_factorization` is made of."""

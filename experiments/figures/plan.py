@@ -28,8 +28,6 @@ GRID = {"kappa": (0.5, 0.7, 0.9), "tau0": (1.0, 24.0, 256.0, 1024.0), "batch_siz
 # The paper's workers have constant rates (Corollary 1), carried over by (13) or kept.
 RATES = {"constant": (0.05, 0.02, 0.01, 0.005), "per_T": (0.2, 0.1, 0.05)}
 TUNED_FOR = {"n": 10, "p": 1, "B": 16}
-# Seeds of the points at the largest x of a figure, where fewer than elsewhere.
-FEWER = {("beyond", 300): 1, ("beyond", 1000): 1}
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class Plan:
         return {
             name: [
                 replace(self.base, **self.workers, **settings, seed=seed)
-                for seed in range(min(self.seeds, FEWER.get((figure, name[-1]), self.seeds)))
+                for seed in range(self.seeds)
             ]
             for name, settings in make().items()
         }

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.figures.outcome import MEASURES, curve, curves
-from experiments.figures.plan import PYTHON, SLOW, TOLERANCE, Plan
+from experiments.figures.plan import TOLERANCE, Plan
 from experiments.figures.runs import Store
 
 TITLES = {
@@ -143,18 +143,20 @@ def steered_figure(rows: list[dict], path: Path) -> None:
 
 
 def convergence_figure(plan: Plan, store: Store, path: Path) -> None:
-    """Figure 4: held-out perplexity over time for n = p and one B."""
+    """Figure 4: held-out perplexity over time for n = p and one B; a panel for each cluster."""
     plt = pyplot()
-    figure, axis = plt.subplots(figsize=(6.6, 4.8))
-    for name, runs in curves(plan, store).items():
-        axis.plot(
-            *curve(runs, store, PYTHON), "-o" if runs[0].n else "-k", markersize=3, label=name
-        )
-    axis.set_title(SLOW, fontsize=9)
-    axis.axhline(plan.target(store), color="0.6", linewidth=1, linestyle=":")
-    axis.set(xscale="log", xlabel="virtual seconds", ylabel="held-out perplexity")
-    axis.grid(alpha=0.3)
-    axis.legend(fontsize=8)
+    panels = curves(plan, store)
+    figure, axes = plt.subplots(1, len(panels), figsize=(5.6 * len(panels), 4.8), squeeze=False)
+    for axis, (panel, lines) in zip(axes[0], panels.items(), strict=True):
+        for name, runs in lines.items():
+            axis.plot(
+                *curve(runs, store, panel), "-o" if runs[0].n else "-k", markersize=3, label=name
+            )
+        axis.set_title(panel, fontsize=9)
+        axis.axhline(plan.target(store), color="0.6", linewidth=1, linestyle=":")
+        axis.set(xscale="log", xlabel="virtual seconds", ylabel="held-out perplexity")
+        axis.grid(alpha=0.3)
+    axes[0][0].legend(fontsize=8)
     figure.suptitle(
         f"Figure 4: DPSVI-n, n workers of n threads, B = {plan.B_of_curves}; dotted: serial SVI "
         "+ 2 % (SIMULATED)", fontsize=10,

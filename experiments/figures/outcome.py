@@ -6,7 +6,7 @@ import statistics
 
 import numpy as np
 
-from experiments.figures.plan import TOLERANCE, Plan
+from experiments.figures.plan import PLACES, TOLERANCE, Plan
 from experiments.figures.runs import NETWORKS, Run, Store, time_to
 
 MEASURES = {
@@ -112,14 +112,16 @@ def grid_tables(plan: Plan, store: Store) -> str:
     for run in sorted(plan.grid(), key=lambda run: _final(store.get(run))):
         final = _final(store.get(run))
         lines.append(f"| {run.kappa:g} | {run.tau0:g} | {run.batch_size} | {final:.1f} |")
-    run = plan.rates()[0]
-    lines += [
-        "", f"n = {run.n}, p = {run.p}, B = {run.B}, {run.passes} passes, the same documents, a "
-        "constant rate kept (`constant`) or divided by sqrt(M p B) (`per_T`, rule 13):", "",
-        "| rate | rule | perplexity |", "|---|---|---|",
-    ]  # fmt: skip
-    for run in sorted(plan.rates(), key=lambda run: _final(store.get(run))):
-        lines.append(f"| {run.rate:g} | {run.rule} | {_final(store.get(run)):.1f} |")
+    for strategy in plan.workers:
+        runs = plan.rates(strategy)
+        lines += [
+            "", f"Strategy `{strategy}`, n = {runs[0].n}, p = {runs[0].p}, B = {runs[0].B}, "
+            f"{runs[0].passes} passes, the same documents, a constant rate kept (`constant`) or "
+            "divided by sqrt(M p B) (`per_T`, rule 13):", "",
+            "| rate | rule | perplexity |", "|---|---|---|",
+        ]  # fmt: skip
+        for run in sorted(runs, key=lambda run: _final(store.get(run))):
+            lines.append(f"| {run.rate:g} | {run.rule} | {_final(store.get(run)):.1f} |")
     return "\n".join(lines) + "\n"
 
 
@@ -147,20 +149,24 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def curves(plan: Plan, store: Store) -> dict[str, list[Run]]:
-    """What Figure 4 shows, by name: serial SVI and n = p with one B; those that were run."""
-    found = {"serial SVI": plan.serial()}
-    for (_, _, n), runs in plan.points("fig4").items():
+def curves(plan: Plan, store: Store) -> dict[str, dict[str, list[Run]]]:
+    """What Figure 4 shows, by panel and name: serial SVI, n = p with one B; those that were run."""
+    found = {}
+    for (panel, _, n), runs in plan.points("fig4").items():
         if runs[0].B == plan.B_of_curves:
-            found[f"DPSVI-{n}"] = runs
+            found.setdefault(panel, {"serial SVI": plan.serial()})[f"DPSVI-{n}"] = runs
     return {
-        name: runs for name, runs in found.items()
-        if all("history" in (store.get(run) or {}) for run in runs)
+        panel: {
+            name: runs for name, runs in lines.items()
+            if all("history" in (store.get(run) or {}) for run in runs)
+        }
+        for panel, lines in found.items()
     }  # fmt: skip
 
 
-def curve(runs: list[Run], store: Store, slower: float) -> tuple[np.ndarray, np.ndarray]:
-    """Seconds and perplexity, medians over seeds; serial SVI's steps are `slower`, too."""
+def curve(runs: list[Run], store: Store, panel: str) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds and perplexity, medians over seeds; serial SVI's steps are as slow as others'."""
+    slower = PLACES[panel].get("slower", 1.0)
     histories = [store.get(run)["history"] for run in runs]
     length = min(map(len, histories))
     seconds, perplexity = (
@@ -170,16 +176,20 @@ def curve(runs: list[Run], store: Store, slower: float) -> tuple[np.ndarray, np.
     return seconds * (1.0 if runs[0].n else slower), perplexity
 
 
-def curve_table(plan: Plan, store: Store, slower: float) -> str:
+def curve_table(plan: Plan, store: Store) -> str:
     """Markdown."""
     target = plan.target(store)
     lines = [
-        "| curve | virtual seconds | perplexity then | seconds to serial SVI's + 2 % |",
-        "|---|---|---|---|",
+        "| cluster | curve | virtual seconds | perplexity then | seconds to serial SVI's + 2 % |",
+        "|---|---|---|---|---|",
     ]  # fmt: skip
-    for name, runs in curves(plan, store).items():
-        seconds, perplexity = curve(runs, store, slower)
-        there = time_to([[s, 0, p] for s, p in zip(seconds, perplexity, strict=True)], target)
-        there = "missing" if there is None else f"{there:.1f}"
-        lines.append(f"| {name} | {seconds[-1]:.1f} | {perplexity[-1]:.0f} | {there} |")
+    for panel, found in curves(plan, store).items():
+        for name, runs in found.items():
+            seconds, perplexity = curve(runs, store, panel)
+            history = [[s, 0, p] for s, p in zip(seconds, perplexity, strict=True)]
+            there = time_to(history, target)
+            there = "missing" if there is None else f"{there:.1f}"
+            lines.append(
+                f"| {panel} | {name} | {seconds[-1]:.1f} | {perplexity[-1]:.0f} | {there} |"
+            )
     return "\n".join(lines) + "\n"

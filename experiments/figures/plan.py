@@ -28,6 +28,8 @@ GRID = {"kappa": (0.5, 0.7, 0.9), "tau0": (1.0, 24.0, 256.0, 1024.0), "batch_siz
 # The paper's workers have constant rates (Corollary 1), carried over by (13) or kept.
 RATES = {"constant": (0.05, 0.02, 0.01, 0.005), "per_T": (0.2, 0.1, 0.05)}
 TUNED_FOR = {"n": 10, "p": 1, "B": 16}
+STRATEGIES = ("decay", "displacement")  # the default and the paper's, each with a rate of its own
+DISPLACED = 10  # most workers with the paper's: with the default more do not count, either
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Plan:
     waiting : tuple of float
         Shares of their time that workers are to wait, where B is steered.
     workers : dict
-        What runs with workers have instead of the schedule of `base`.
+        What runs with workers have instead of the schedule of `base`, by strategy.
     """
 
     base: Run
@@ -79,12 +81,12 @@ class Plan:
             for batch_size in GRID["batch_size"]
         ]  # fmt: skip
 
-    def rates(self) -> list[Run]:
+    def rates(self, strategy: str) -> list[Run]:
         """What the rate of the workers is chosen from: with many of them, one seed."""
         return [
             replace(
                 self.base, **TUNED_FOR, **PLACES[SLOW], rate=rate, rule=rule, every=1.0,
-                tuning=True,
+                tuning=True, strategy=strategy,
             )
             for rule, rates in RATES.items() for rate in rates
         ]  # fmt: skip
@@ -99,19 +101,24 @@ class Plan:
         make = {"fig1": self._nodes, "fig2": self._threads, "fig3": self._both,
                 "fig4": self._both, "beyond": self._beyond,
                 "steered": self._steered}[figure]  # fmt: skip
-        return {
-            name: [
-                replace(self.base, **self.workers, **settings, seed=seed)
-                for seed in range(self.seeds)
-            ]
-            for name, settings in make().items()
-        }
+        points = {}
+        for name, settings in make().items():
+            chosen = self.workers.get(settings.get("strategy", "decay"), {})
+            run = replace(self.base, **chosen, **settings)
+            points[name] = [replace(run, seed=seed) for seed in range(self.seeds)]
+        return points
 
     def _nodes(self):
         B = self.Bs[-1]
-        return {
+        points = {
             (place, f"B = {B}", n): {"n": n, "B": B, **settings}
             for place, settings in PLACES.items() for n in self.nodes
+        }  # fmt: skip
+        return points | {
+            (SLOW, f"B = {B}, the paper's displacement", n): {
+                "n": n, "B": B, "strategy": "displacement", **PLACES[SLOW],
+            }
+            for n in self.nodes if n <= DISPLACED
         }  # fmt: skip
 
     def _threads(self):
@@ -124,11 +131,11 @@ class Plan:
 
     def _both(self):
         return {
-            (SLOW, f"B = {B}", n): {
-                "n": n, "p": n, "B": B, **PLACES[SLOW],
+            (place, f"B = {B}", n): {
+                "n": n, "p": n, "B": B, **PLACES[place],
                 "every": 0.25 if B == self.B_of_curves else self.base.every,
             }
-            for B in self.Bs for n in self.both
+            for place in (SLOW, "10 GbE") for B in self.Bs for n in self.both
         }  # fmt: skip
 
     @property

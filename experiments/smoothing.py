@@ -27,7 +27,7 @@ from experiments.figures.runs import ALPHA, perplexity, split
 from experiments.provenance import described, provenance
 
 WORDS, TOPICS, PASSES, LAST = 8000, 50, 10, 0.25  # averaged: the last quarter
-BATCHES = (64, 256, 1024)
+BATCHES = (128, 512, 2048)
 RATES = {"decreasing": (1.0, 16.0, 64.0, 256.0), "constant": (0.05, 0.02, 0.01, 0.005)}
 METHODS = {"SVI": (1,), "smoothed": (8, 64), "SVRG": (0,)}  # windows; 0: an anchor a pass
 

@@ -73,12 +73,8 @@ def _panel(axis, rows, measure, models) -> None:
         mine = [row for row in rows if row["series"] == name]
         points = [row for row in mine if row[measure] is not None]
         xs, ys = [r["x"] for r in points], [r[measure] for r in points]
-        bars = [
-            (r[measure] - r[f"{measure}_range"][0], r[f"{measure}_range"][1] - r[measure])
-            for r in points
-        ]
         axis.errorbar(
-            xs, ys, np.array(bars).T if points else None, fmt="-o", color=colour, capsize=2,
+            xs, ys, _bars(points, measure, f"{measure}_range"), fmt="-o", color=colour, capsize=2,
             markersize=4, label=name,
         )  # fmt: skip
         gone = [r for r in mine if r[measure] is None]
@@ -92,6 +88,12 @@ def _panel(axis, rows, measure, models) -> None:
             axis.plot(x, overlapping, "--", **faint, label="model: at once" if first else None)
 
 
+def _bars(rows: list[dict], value: str, ends: str) -> np.ndarray:
+    """How far the ranges reach below and above the values, (2, n)."""
+    ys = np.array([row[value] for row in rows], dtype=float)
+    return np.abs(np.reshape([row[ends] for row in rows], (-1, 2)).T - ys)
+
+
 def beyond_figure(rows: list[dict], path: Path) -> None:
     """Documents per second and the perplexity at the end, both against serial SVI."""
     plt = pyplot()
@@ -99,9 +101,13 @@ def beyond_figure(rows: list[dict], path: Path) -> None:
     xs = sorted({row["x"] for row in rows})
     for name in dict.fromkeys(row["series"] for row in rows):
         mine = [row for row in rows if row["series"] == name]
-        for axis, value in zip(axes, ("speed", "perplexity"), strict=True):
-            axis.plot([r["x"] for r in mine], [r[value] for r in mine], "-o", markersize=4,
-                      label=name)  # fmt: skip
+        for axis, value, ends in zip(
+            axes, ("speed", "perplexity"), ("tsp_range", "perplexity_range"), strict=True
+        ):
+            axis.errorbar(
+                [r["x"] for r in mine], [r[value] for r in mine], _bars(mine, value, ends),
+                fmt="-o", markersize=4, capsize=2, label=name,
+            )  # fmt: skip
     axes[0].plot(xs, xs, color="0.8", zorder=0, label="linear")
     axes[0].set(yscale="log", ylabel="documents per second / serial SVI's")
     axes[1].axhline(TOLERANCE, color="0.6", linewidth=1, linestyle=":")

@@ -20,7 +20,8 @@ def speedups(plan: Plan, store: Store, figure: str) -> list[dict]:
 
     ``tsp`` is the paper's "at end of run": all visit the same documents; None where the perplexity
     is then too high (``speed`` is it all the same).  ``sooner`` is the time to the highest
-    perplexity that is not, and None where half of the seeds or more do not get there.
+    perplexity that is not, and None where half of the seeds or more do not get there.  Points count
+    with the seeds that were run so far.
     """
     serial = [store.get(run) for run in plan.serial()]
     if None in serial:
@@ -28,14 +29,14 @@ def speedups(plan: Plan, store: Store, figure: str) -> list[dict]:
     target = plan.target(store)
     rows = []
     for (panel, series, x), runs in plan.points(figure).items():
+        runs = [run for run in runs if store.get(run) is not None]
         results = [store.get(run) for run in runs]
-        if None in results:
-            continue
         good = [result for result in results if "failed" not in result]
         if len(good) <= len(results) / 2:
             continue
         slower = runs[0].slower  # serial SVI is all local steps
         finals = [result["history"][-1][2] for result in good]
+        to_serial = [final / target * TOLERANCE for final in finals]
         there = statistics.median(finals) <= target
         tsp = [slower * serial[0]["seconds"] / result["seconds"] for result in good]
         sooner = []
@@ -50,7 +51,8 @@ def speedups(plan: Plan, store: Store, figure: str) -> list[dict]:
                 "tsp_range": [min(tsp), max(tsp)],
                 "sooner": statistics.median(sooner) or None,
                 "sooner_range": [min(sooner), max(sooner)],
-                "perplexity": statistics.median(finals) / target * TOLERANCE,
+                "perplexity": statistics.median(to_serial),
+                "perplexity_range": [min(to_serial), max(to_serial)],
                 "arrived": f"{sum(final <= target for final in finals)}/{len(runs)}",
                 **{
                     name: statistics.median(result[name] for result in good)
@@ -129,7 +131,7 @@ def table(rows: list[dict]) -> str:
     """Markdown."""
     lines = [
         "| cluster | series | x | TSP at the end (range) | TSP to serial + 2 % (range) "
-        "| perplexity / serial | seeds within 2 % | steps of a thread between exchanges "
+        "| perplexity / serial (range) | seeds within 2 % | steps of a thread between exchanges "
         "| master busy | workers waiting | mean D' | bytes a document |",
         "|" + 12 * "---|",
     ]  # fmt: skip
@@ -139,9 +141,10 @@ def table(rows: list[dict]) -> str:
             low, high = row[f"{name}_range"]
             text = f"({low:.2f}-{high:.2f})"
             ratios.append(f"missing {text}" if row[name] is None else f"{row[name]:.2f} {text}")
+        low, high = row["perplexity_range"]
         lines.append(
             f"| {row['panel']} | {row['series']} | {row['x']} | {' | '.join(ratios)} "
-            f"| {row['perplexity']:.3f} | {row['arrived']} "
+            f"| {row['perplexity']:.3f} ({low:.3f}-{high:.3f}) | {row['arrived']} "
             f"| {row['steps']:.1f} | {100 * row['master_busy']:.0f} % "
             f"| {100 * row['waiting']:.0f} % | {row['staleness']:.1f} "
             f"| {row['bytes_a_document']:,.0f} |"

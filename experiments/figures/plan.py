@@ -104,7 +104,7 @@ class Plan:
         points = {}
         for name, settings in make().items():
             chosen = self.workers.get(settings.get("strategy", "decay"), {})
-            run = replace(self.base, **chosen, **settings)
+            run = replace(self.base, **chosen | settings)
             points[name] = [replace(run, seed=seed) for seed in range(self.seeds)]
         return points
 
@@ -114,11 +114,11 @@ class Plan:
             (place, f"B = {B}", n): {"n": n, "B": B, **settings}
             for place, settings in PLACES.items() for n in self.nodes
         }  # fmt: skip
+        paper = {"B": B, "strategy": "displacement", **PLACES[SLOW]}
+        rates = {"the same rate": self.workers.get("decay", {}), "a rate of its own": {}}
         return points | {
-            (SLOW, f"B = {B}, the paper's displacement", n): {
-                "n": n, "B": B, "strategy": "displacement", **PLACES[SLOW],
-            }
-            for n in self.nodes if n <= DISPLACED
+            (SLOW, f"B = {B}, displacement, {name}", n): {"n": n, **paper, **rate}
+            for name, rate in rates.items() for n in self.nodes if n <= DISPLACED
         }  # fmt: skip
 
     def _threads(self):

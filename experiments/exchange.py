@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 
+from experiments import mpiexec
+from experiments.mpiexec import finish
 from experiments.provenance import described, provenance
 
 _TRIED = ("prefetch", "master_works", "apart")
-_MORE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def fit(args) -> None:
@@ -71,33 +70,15 @@ def launch_apart(args, n_fits: int, local_step: str, seed: int) -> dict:
     return shown({**row, "documents_a_second": together}, local_step)
 
 
-def start(args, n_ranks, local_step, b, seed, options) -> subprocess.Popen:
+def start(args, n_ranks, local_step, b, seed, options):
     """Start :func:`fit` on so many ranks."""
-    bin_ = Path(sys.executable).parent
-    launcher = []
-    if n_ranks:
-        launcher = [str(bin_ / "mpiexec"), "-n", str(n_ranks)]
-        if "Open MPI" in subprocess.check_output([launcher[0], "--version"], text=True):
-            launcher[1:1] = ["--oversubscribe", "--bind-to", "none"]
-    command = [
-        *launcher, sys.executable, "-m", "experiments.exchange", "--fit", "--corpus", args.corpus,
+    return mpiexec.start(
+        n_ranks, "experiments.exchange", "--fit", "--corpus", args.corpus,
         "--topics", args.topics, "--passes", args.passes, "--local-step", local_step, "--b", b,
         "--seed", seed, "--engine", "mpi" if n_ranks else "threads",
         "--options", json.dumps(options),
         *(["--documents", args.documents] if args.documents else []),
-    ]  # fmt: skip
-    return subprocess.Popen(
-        [str(part) for part in command], env={**os.environ, **_MORE}, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-
-
-def finish(process) -> dict:
-    """What a fit has printed."""
-    out, err = process.communicate(timeout=600)
-    if process.returncode:
-        raise RuntimeError(err)
-    return json.loads(out.splitlines()[-1])
 
 
 def shown(row, local_step) -> dict:

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.mpiexec import ROOT_MAY
 from experiments.provenance import provenance
 
-_MORE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 _RANKS = 4
 
 
@@ -36,7 +36,7 @@ def run(args, out: Path, kill: tuple[int, float] | None) -> dict:
         "--evaluate-every", 1, "--checkpoint-seconds", 0, "--out", out, "--overwrite", "--json",
     ]  # fmt: skip
     process = subprocess.Popen(
-        [str(part) for part in command], env={**os.environ, **_MORE}, text=True,
+        [str(part) for part in command], env={**os.environ, **ROOT_MAY}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     if kill is not None:

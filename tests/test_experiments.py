@@ -11,7 +11,7 @@ import pytest
 
 from dpsvi.corpus import Corpus
 from dpsvi.evaluate import completion_perplexity
-from experiments import provenance
+from experiments import mpiexec, provenance
 from experiments.peers import libraries, plot, problem, summary, tuning
 from experiments.peers.__main__ import competitors, main, parse
 from experiments.peers.problem import Settings
@@ -324,3 +324,20 @@ def test_threads_pairs_one_thread_with_many(tmp_path):
     assert row["1"]["tokens_per_second"] != row["p"]["tokens_per_second"]  # they were two fits
     ratio = row["p"]["perplexity"] / row["1"]["perplexity"]
     assert f"{ratio:.4f}" in (tmp_path / "lee-5-topics-pairs.md").read_text()
+
+
+def test_what_a_process_of_its_own_printed(tmp_path, monkeypatch):
+    (tmp_path / "told.py").write_text(
+        "import sys, time\n"
+        "print('first')\n"
+        "time.sleep(float(sys.argv[1]))\n"
+        "print('{\"x\": 1}' if len(sys.argv) < 3 else sys.exit('no such ' + sys.argv[2]))\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert mpiexec.finish(mpiexec.start(0, "told", 0)) == {"x": 1}
+    with pytest.raises(RuntimeError, match="no such thing"):
+        mpiexec.finish(mpiexec.start(0, "told", 0, "thing"))
+    slow = mpiexec.start(0, "told", 60)
+    with pytest.raises(subprocess.TimeoutExpired):
+        mpiexec.finish(slow, seconds=0.2)
+    assert slow.returncode is not None, "nothing is left behind"

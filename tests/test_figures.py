@@ -137,6 +137,24 @@ def test_speedups_at_the_end_and_to_one_perplexity(tmp_path):
     assert "missing at 2" in " ".join(findings.findings(list(rows.values()), "fig1"))
 
 
+def test_points_with_fewer_seeds_are_named(tmp_path):
+    """Drawn while an experiment is under way: each point with the seeds that it has."""
+    plan = dataclasses.replace(make_plan("c", quick=True), seeds=3, both=(1, 2), Bs=(4,))
+    store = Store(tmp_path / "runs.jsonl", TIMING)
+    result = {"history": [[4.0, 0, 100.0]], "seconds": 4.0, "master_busy": 0.1, "waiting": 0.2,
+              "staleness": {"0": 3}, "bytes": 10, "items": 5, "exchanges": 3}  # fmt: skip
+    two = plan.points("fig3")[SLOW, "B = 4", 2]
+    for run in [*plan.serial(), *plan.points("fig3")[SLOW, "B = 4", 1], *two]:
+        store.add(run, result, {})
+    rows = speedups(plan, store, "fig3")
+    assert {row["x"] for row in rows} == {1, 2} and {row["panel"] for row in rows} == {SLOW}
+    assert findings.seeds(rows) == "Seeds of every point: 3."
+    del store.results[two[0].key]
+    rows = speedups(plan, store, "fig3")
+    assert findings.seeds(rows) == "Seeds of a point: 3; of B = 4 at 2: 2."
+    assert [row["arrived"] for row in rows] == ["3/3", "2/2"]
+
+
 def test_milder_slowing_is_said_with_its_numbers():
     def row(B, x, tsp):
         return {"panel": "here", "series": f"B = {B}", "x": x, "tsp": tsp, "run": Run("c", 1, B=B)}

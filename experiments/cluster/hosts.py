@@ -21,6 +21,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+from experiments.mpiexec import ROOT_MAY
 from experiments.provenance import provenance
 
 PREFIX, SUBNET, HOSTS = "dpsvi-", "10.77.0", (1, 2, 3)
@@ -158,8 +159,7 @@ class Job:
             [AGENT, f"{SUBNET}.{on[0]}", "exec", shlex.join(self.command)],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
             env={
-                **os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                "PYTHONUNBUFFERED": "1", "TMPDIR": str(temporary),
+                **os.environ, **ROOT_MAY, "PYTHONUNBUFFERED": "1", "TMPDIR": str(temporary),
             },
         )  # fmt: skip
         self._reader = threading.Thread(target=self._read, daemon=True)

@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from experiments.figures import draw, findings, outcome, report, theory, validate
-from experiments.figures.plan import PYTHON, make_plan
+from experiments.figures.plan import STRATEGIES, make_plan
 from experiments.figures.runs import Store, split
 from experiments.provenance import provenance
 
@@ -75,9 +75,12 @@ def make_figures(args, only, out, source) -> None:
     plan = replace(plan, base=replace(
         plan.base, kappa=best.kappa, tau0=best.tau0, batch_size=best.batch_size
     ))  # fmt: skip
-    make(plan.rates())
-    best = outcome.best(plan.rates(), store)
-    plan = replace(plan, workers={"rate": best.rate, "rule": best.rule})
+    workers = {}
+    for strategy in STRATEGIES:
+        make(plan.rates(strategy))
+        best = outcome.best(plan.rates(strategy), store)
+        workers[strategy] = {"rate": best.rate, "rule": best.rule}
+    plan = replace(plan, workers=workers)
     (out / "grid.md").write_text(outcome.grid_tables(plan, store), "utf-8")
     make(plan.serial())
     for figure in FIGURES:
@@ -88,7 +91,7 @@ def make_figures(args, only, out, source) -> None:
             continue
         if figure == "fig4":
             draw.convergence_figure(plan, store, out / figure)
-            (out / "fig4.md").write_text(outcome.curve_table(plan, store, PYTHON), "utf-8")
+            (out / "fig4.md").write_text(outcome.curve_table(plan, store), "utf-8")
             continue
         if figure == "beyond":
             draw.beyond_figure(rows, out / figure)

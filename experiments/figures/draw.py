@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.figures.outcome import MEASURES, curve, curves
-from experiments.figures.plan import PYTHON, SLOW, TOLERANCE, Plan
+from experiments.figures.plan import TOLERANCE, Plan
 from experiments.figures.runs import Store
 
 TITLES = {
@@ -20,7 +20,7 @@ TITLES = {
 def speedup_figure(
     rows: list[dict], figure: str, path: Path, models: dict, measured: list[dict]
 ) -> None:
-    """TSP over the number of workers or threads: a column for each cluster, a row each measure.
+    """TSP and perplexity over the number of workers or threads; a column for each cluster.
 
     Parameters
     ----------
@@ -33,13 +33,21 @@ def speedup_figure(
     """
     plt = pyplot()
     panels = list(dict.fromkeys(row["panel"] for row in rows))
-    n_rows = 1 if len(panels) == 1 else len(MEASURES)
-    n_columns = max(len(panels), len(MEASURES))
+    shown = [*MEASURES, "perplexity"]
+    n_rows, n_columns = (1, len(shown)) if len(panels) == 1 else (len(shown), len(panels))
     figure_, axes = plt.subplots(n_rows, n_columns, figsize=(4.9 * n_columns, 3.9 * n_rows))
     title, label = TITLES[figure]
-    places = [(measure, panel) for measure in MEASURES for panel in panels]
+    places = [(measure, panel) for measure in shown for panel in panels]
     for axis, (measure, panel) in zip(axes.flat, places, strict=True):
         mine, ended = [row for row in rows if row["panel"] == panel], measure == "tsp"
+        xs = sorted({row["x"] for row in mine})
+        axis.set_xticks(xs, [str(x) for x in xs])
+        axis.set_xlabel(label)
+        axis.set_title(panel, fontsize=9)
+        axis.grid(alpha=0.3)
+        if measure == "perplexity":
+            _quality(axis, mine)
+            continue
         _panel(axis, mine, measure, models if ended else {})
         highest = [row[f"{measure}_range"][1] for row in mine]
         if measured and ended:
@@ -48,14 +56,10 @@ def speedup_figure(
                 label="MEASURED here, no network",
             )  # fmt: skip
             highest += [m["tsp"] for m in measured]
-        xs = sorted({row["x"] for row in mine})
         if figure != "fig3":
             axis.plot(xs, xs, color="0.8", zorder=0, label="linear")
         axis.set_ylim(0, 1.35 * max(highest) or 1)
-        axis.set_xticks(xs, [str(x) for x in xs])
-        axis.set(xlabel=label, ylabel=MEASURES[measure])
-        axis.set_title(panel, fontsize=9)
-        axis.grid(alpha=0.3)
+        axis.set_ylabel(MEASURES[measure])
     axes.flat[0].legend(fontsize=7, loc="upper left", framealpha=0.7)
     figure_.suptitle(
         f"{title} (SIMULATED where not said otherwise; x: perplexity not within 2 %)", fontsize=10
@@ -73,12 +77,8 @@ def _panel(axis, rows, measure, models) -> None:
         mine = [row for row in rows if row["series"] == name]
         points = [row for row in mine if row[measure] is not None]
         xs, ys = [r["x"] for r in points], [r[measure] for r in points]
-        bars = [
-            (r[measure] - r[f"{measure}_range"][0], r[f"{measure}_range"][1] - r[measure])
-            for r in points
-        ]
         axis.errorbar(
-            xs, ys, np.array(bars).T if points else None, fmt="-o", color=colour, capsize=2,
+            xs, ys, _bars(points, measure, f"{measure}_range"), fmt="-o", color=colour, capsize=2,
             markersize=4, label=name,
         )  # fmt: skip
         gone = [r for r in mine if r[measure] is None]
@@ -92,6 +92,25 @@ def _panel(axis, rows, measure, models) -> None:
             axis.plot(x, overlapping, "--", **faint, label="model: at once" if first else None)
 
 
+def _quality(axis, rows) -> None:
+    """Perplexity at the end of every series of a panel; dotted: what counts."""
+    for name in dict.fromkeys(row["series"] for row in rows):
+        mine = [row for row in rows if row["series"] == name]
+        axis.errorbar(
+            [r["x"] for r in mine], [r["perplexity"] for r in mine],
+            _bars(mine, "perplexity", "perplexity_range"), fmt="-o", markersize=4, capsize=2,
+            label=name,
+        )  # fmt: skip
+    axis.axhline(TOLERANCE, color="0.6", linewidth=1, linestyle=":")
+    axis.set(ylabel="perplexity at the end / serial SVI's", ylim=(0.97, 1.25))
+
+
+def _bars(rows: list[dict], value: str, ends: str) -> np.ndarray:
+    """How far the ranges reach below and above the values, (2, n)."""
+    ys = np.array([row[value] for row in rows], dtype=float)
+    return np.abs(np.reshape([row[ends] for row in rows], (-1, 2)).T - ys)
+
+
 def beyond_figure(rows: list[dict], path: Path) -> None:
     """Documents per second and the perplexity at the end, both against serial SVI."""
     plt = pyplot()
@@ -99,13 +118,13 @@ def beyond_figure(rows: list[dict], path: Path) -> None:
     xs = sorted({row["x"] for row in rows})
     for name in dict.fromkeys(row["series"] for row in rows):
         mine = [row for row in rows if row["series"] == name]
-        for axis, value in zip(axes, ("speed", "perplexity"), strict=True):
-            axis.plot([r["x"] for r in mine], [r[value] for r in mine], "-o", markersize=4,
-                      label=name)  # fmt: skip
+        axes[0].errorbar(
+            [r["x"] for r in mine], [r["speed"] for r in mine], _bars(mine, "speed", "tsp_range"),
+            fmt="-o", markersize=4, capsize=2, label=name,
+        )  # fmt: skip
+    _quality(axes[1], rows)
     axes[0].plot(xs, xs, color="0.8", zorder=0, label="linear")
     axes[0].set(yscale="log", ylabel="documents per second / serial SVI's")
-    axes[1].axhline(TOLERANCE, color="0.6", linewidth=1, linestyle=":")
-    axes[1].set(ylabel="perplexity at the end / serial SVI's", ylim=(0.97, 1.25))
     for axis in axes:
         axis.set(xscale="log", xlabel="threads of all workers")
         axis.set_xticks(xs, [str(x) for x in xs])
@@ -143,18 +162,20 @@ def steered_figure(rows: list[dict], path: Path) -> None:
 
 
 def convergence_figure(plan: Plan, store: Store, path: Path) -> None:
-    """Figure 4: held-out perplexity over time for n = p and one B."""
+    """Figure 4: held-out perplexity over time for n = p and one B; a panel for each cluster."""
     plt = pyplot()
-    figure, axis = plt.subplots(figsize=(6.6, 4.8))
-    for name, runs in curves(plan, store).items():
-        axis.plot(
-            *curve(runs, store, PYTHON), "-o" if runs[0].n else "-k", markersize=3, label=name
-        )
-    axis.set_title(SLOW, fontsize=9)
-    axis.axhline(plan.target(store), color="0.6", linewidth=1, linestyle=":")
-    axis.set(xscale="log", xlabel="virtual seconds", ylabel="held-out perplexity")
-    axis.grid(alpha=0.3)
-    axis.legend(fontsize=8)
+    panels = curves(plan, store)
+    figure, axes = plt.subplots(1, len(panels), figsize=(5.6 * len(panels), 4.8), squeeze=False)
+    for axis, (panel, lines) in zip(axes[0], panels.items(), strict=True):
+        for name, runs in lines.items():
+            axis.plot(
+                *curve(runs, store, panel), "-o" if runs[0].n else "-k", markersize=3, label=name
+            )
+        axis.set_title(panel, fontsize=9)
+        axis.axhline(plan.target(store), color="0.6", linewidth=1, linestyle=":")
+        axis.set(xscale="log", xlabel="virtual seconds", ylabel="held-out perplexity")
+        axis.grid(alpha=0.3)
+    axes[0][0].legend(fontsize=8)
     figure.suptitle(
         f"Figure 4: DPSVI-n, n workers of n threads, B = {plan.B_of_curves}; dotted: serial SVI "
         "+ 2 % (SIMULATED)", fontsize=10,

@@ -9,12 +9,26 @@ LINEAR = 0.8  # of n p times the first point: a speed-up above this share counts
 
 def sentences(rows: list[dict], kind: str) -> list[str]:
     """What the numbers of a figure say, beside what the paper says."""
-    seeds = [f"Seeds of every point: {rows[0]['arrived'].split('/')[1]}."]
     if kind == "beyond":
-        return seeds + walls(rows)
-    if kind == "steered":
-        return seeds + steered(rows)
-    return seeds + findings(rows, kind) + (milder(rows) if kind == "fig3" else [])
+        said = walls(rows)
+    elif kind == "steered":
+        said = steered(rows)
+    else:
+        said = findings(rows, kind) + (milder(rows) if kind == "fig3" else [])
+    return [seeds(rows), *said]
+
+
+def seeds(rows: list[dict]) -> str:
+    """How many seeds the points have, and which have fewer than the others."""
+    numbers = [int(row["arrived"].split("/")[1]) for row in rows]
+    several = len({row["panel"] for row in rows}) > 1
+    fewer = [
+        f"{row['panel'] + ', ' if several else ''}{row['series']} at {row['x']}: {number}"
+        for row, number in zip(rows, numbers, strict=True) if number < max(numbers)
+    ]  # fmt: skip
+    if not fewer:
+        return f"Seeds of every point: {max(numbers)}."
+    return f"Seeds of a point: {max(numbers)}; of {'; '.join(fewer)}."
 
 
 def walls(rows: list[dict]) -> list[str]:

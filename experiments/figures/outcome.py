@@ -6,7 +6,7 @@ import statistics
 
 import numpy as np
 
-from experiments.figures.plan import TOLERANCE, Plan
+from experiments.figures.plan import PLACES, TOLERANCE, Plan
 from experiments.figures.runs import NETWORKS, Run, Store, time_to
 
 MEASURES = {
@@ -20,7 +20,8 @@ def speedups(plan: Plan, store: Store, figure: str) -> list[dict]:
 
     ``tsp`` is the paper's "at end of run": all visit the same documents; None where the perplexity
     is then too high (``speed`` is it all the same).  ``sooner`` is the time to the highest
-    perplexity that is not, and None where half of the seeds or more do not get there.
+    perplexity that is not, and None where half of the seeds or more do not get there.  Points count
+    with the seeds that were run so far.
     """
     serial = [store.get(run) for run in plan.serial()]
     if None in serial:
@@ -28,14 +29,14 @@ def speedups(plan: Plan, store: Store, figure: str) -> list[dict]:
     target = plan.target(store)
     rows = []
     for (panel, series, x), runs in plan.points(figure).items():
+        runs = [run for run in runs if store.get(run) is not None]
         results = [store.get(run) for run in runs]
-        if None in results:
-            continue
         good = [result for result in results if "failed" not in result]
         if len(good) <= len(results) / 2:
             continue
         slower = runs[0].slower  # serial SVI is all local steps
         finals = [result["history"][-1][2] for result in good]
+        to_serial = [final / target * TOLERANCE for final in finals]
         there = statistics.median(finals) <= target
         tsp = [slower * serial[0]["seconds"] / result["seconds"] for result in good]
         sooner = []
@@ -50,7 +51,8 @@ def speedups(plan: Plan, store: Store, figure: str) -> list[dict]:
                 "tsp_range": [min(tsp), max(tsp)],
                 "sooner": statistics.median(sooner) or None,
                 "sooner_range": [min(sooner), max(sooner)],
-                "perplexity": statistics.median(finals) / target * TOLERANCE,
+                "perplexity": statistics.median(to_serial),
+                "perplexity_range": [min(to_serial), max(to_serial)],
                 "arrived": f"{sum(final <= target for final in finals)}/{len(runs)}",
                 **{
                     name: statistics.median(result[name] for result in good)
@@ -112,14 +114,16 @@ def grid_tables(plan: Plan, store: Store) -> str:
     for run in sorted(plan.grid(), key=lambda run: _final(store.get(run))):
         final = _final(store.get(run))
         lines.append(f"| {run.kappa:g} | {run.tau0:g} | {run.batch_size} | {final:.1f} |")
-    run = plan.rates()[0]
-    lines += [
-        "", f"n = {run.n}, p = {run.p}, B = {run.B}, {run.passes} passes, the same documents, a "
-        "constant rate kept (`constant`) or divided by sqrt(M p B) (`per_T`, rule 13):", "",
-        "| rate | rule | perplexity |", "|---|---|---|",
-    ]  # fmt: skip
-    for run in sorted(plan.rates(), key=lambda run: _final(store.get(run))):
-        lines.append(f"| {run.rate:g} | {run.rule} | {_final(store.get(run)):.1f} |")
+    for strategy in plan.workers:
+        runs = plan.rates(strategy)
+        lines += [
+            "", f"Strategy `{strategy}`, n = {runs[0].n}, p = {runs[0].p}, B = {runs[0].B}, "
+            f"{runs[0].passes} passes, the same documents, a constant rate kept (`constant`) or "
+            "divided by sqrt(M p B) (`per_T`, rule 13):", "",
+            "| rate | rule | perplexity |", "|---|---|---|",
+        ]  # fmt: skip
+        for run in sorted(runs, key=lambda run: _final(store.get(run))):
+            lines.append(f"| {run.rate:g} | {run.rule} | {_final(store.get(run)):.1f} |")
     return "\n".join(lines) + "\n"
 
 
@@ -127,7 +131,7 @@ def table(rows: list[dict]) -> str:
     """Markdown."""
     lines = [
         "| cluster | series | x | TSP at the end (range) | TSP to serial + 2 % (range) "
-        "| perplexity / serial | seeds within 2 % | steps of a thread between exchanges "
+        "| perplexity / serial (range) | seeds within 2 % | steps of a thread between exchanges "
         "| master busy | workers waiting | mean D' | bytes a document |",
         "|" + 12 * "---|",
     ]  # fmt: skip
@@ -137,9 +141,10 @@ def table(rows: list[dict]) -> str:
             low, high = row[f"{name}_range"]
             text = f"({low:.2f}-{high:.2f})"
             ratios.append(f"missing {text}" if row[name] is None else f"{row[name]:.2f} {text}")
+        low, high = row["perplexity_range"]
         lines.append(
             f"| {row['panel']} | {row['series']} | {row['x']} | {' | '.join(ratios)} "
-            f"| {row['perplexity']:.3f} | {row['arrived']} "
+            f"| {row['perplexity']:.3f} ({low:.3f}-{high:.3f}) | {row['arrived']} "
             f"| {row['steps']:.1f} | {100 * row['master_busy']:.0f} % "
             f"| {100 * row['waiting']:.0f} % | {row['staleness']:.1f} "
             f"| {row['bytes_a_document']:,.0f} |"
@@ -147,20 +152,24 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def curves(plan: Plan, store: Store) -> dict[str, list[Run]]:
-    """What Figure 4 shows, by name: serial SVI and n = p with one B; those that were run."""
-    found = {"serial SVI": plan.serial()}
-    for (_, _, n), runs in plan.points("fig4").items():
+def curves(plan: Plan, store: Store) -> dict[str, dict[str, list[Run]]]:
+    """What Figure 4 shows, by panel and name: serial SVI, n = p with one B; those that were run."""
+    found = {}
+    for (panel, _, n), runs in plan.points("fig4").items():
         if runs[0].B == plan.B_of_curves:
-            found[f"DPSVI-{n}"] = runs
+            found.setdefault(panel, {"serial SVI": plan.serial()})[f"DPSVI-{n}"] = runs
     return {
-        name: runs for name, runs in found.items()
-        if all("history" in (store.get(run) or {}) for run in runs)
+        panel: {
+            name: runs for name, runs in lines.items()
+            if all("history" in (store.get(run) or {}) for run in runs)
+        }
+        for panel, lines in found.items()
     }  # fmt: skip
 
 
-def curve(runs: list[Run], store: Store, slower: float) -> tuple[np.ndarray, np.ndarray]:
-    """Seconds and perplexity, medians over seeds; serial SVI's steps are `slower`, too."""
+def curve(runs: list[Run], store: Store, panel: str) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds and perplexity, medians over seeds; serial SVI's steps are as slow as others'."""
+    slower = PLACES[panel].get("slower", 1.0)
     histories = [store.get(run)["history"] for run in runs]
     length = min(map(len, histories))
     seconds, perplexity = (
@@ -170,16 +179,20 @@ def curve(runs: list[Run], store: Store, slower: float) -> tuple[np.ndarray, np.
     return seconds * (1.0 if runs[0].n else slower), perplexity
 
 
-def curve_table(plan: Plan, store: Store, slower: float) -> str:
+def curve_table(plan: Plan, store: Store) -> str:
     """Markdown."""
     target = plan.target(store)
     lines = [
-        "| curve | virtual seconds | perplexity then | seconds to serial SVI's + 2 % |",
-        "|---|---|---|---|",
+        "| cluster | curve | virtual seconds | perplexity then | seconds to serial SVI's + 2 % |",
+        "|---|---|---|---|---|",
     ]  # fmt: skip
-    for name, runs in curves(plan, store).items():
-        seconds, perplexity = curve(runs, store, slower)
-        there = time_to([[s, 0, p] for s, p in zip(seconds, perplexity, strict=True)], target)
-        there = "missing" if there is None else f"{there:.1f}"
-        lines.append(f"| {name} | {seconds[-1]:.1f} | {perplexity[-1]:.0f} | {there} |")
+    for panel, found in curves(plan, store).items():
+        for name, runs in found.items():
+            seconds, perplexity = curve(runs, store, panel)
+            history = [[s, 0, p] for s, p in zip(seconds, perplexity, strict=True)]
+            there = time_to(history, target)
+            there = "missing" if there is None else f"{there:.1f}"
+            lines.append(
+                f"| {panel} | {name} | {seconds[-1]:.1f} | {perplexity[-1]:.0f} | {there} |"
+            )
     return "\n".join(lines) + "\n"

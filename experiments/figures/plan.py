@@ -28,7 +28,10 @@ GRID = {"kappa": (0.5, 0.7, 0.9), "tau0": (1.0, 24.0, 256.0, 1024.0), "batch_siz
 # The paper's workers have constant rates (Corollary 1), carried over by (13) or kept.
 RATES = {"constant": (0.05, 0.02, 0.01, 0.005), "per_T": (0.2, 0.1, 0.05)}
 TUNED_FOR = {"n": 10, "p": 1, "B": 16}
-SEEDS = {"beyond": 1}
+# Messages under way and what a thousand workers hold beside them take 19 GB.
+FEWER = {("prefetch", 1000): 1}
+STRATEGIES = ("decay", "displacement")  # the default and the paper's, each with a rate of its own
+DISPLACED = 10  # most workers with the paper's: with the default more do not count, either
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Plan:
     waiting : tuple of float
         Shares of their time that workers are to wait, where B is steered.
     workers : dict
-        What runs with workers have instead of the schedule of `base`.
+        What runs with workers have instead of the schedule of `base`, by strategy.
     """
 
     base: Run
@@ -80,12 +83,12 @@ class Plan:
             for batch_size in GRID["batch_size"]
         ]  # fmt: skip
 
-    def rates(self) -> list[Run]:
+    def rates(self, strategy: str) -> list[Run]:
         """What the rate of the workers is chosen from: with many of them, one seed."""
         return [
             replace(
                 self.base, **TUNED_FOR, **PLACES[SLOW], rate=rate, rule=rule, every=1.0,
-                tuning=True,
+                tuning=True, strategy=strategy,
             )
             for rule, rates in RATES.items() for rate in rates
         ]  # fmt: skip
@@ -96,26 +99,29 @@ class Plan:
         return TOLERANCE * statistics.median(finals)
 
     def points(self, figure: str) -> dict[tuple, list[Run]]:
-        """Runs of a figure by point, (panel, series, x): one for each seed.
-
-        Fewer seeds where time is what is asked for: it hardly differs from seed to seed.
-        """
+        """Runs of a figure by point, (panel, series, x): one for each seed."""
         make = {"fig1": self._nodes, "fig2": self._threads, "fig3": self._both,
                 "fig4": self._both, "beyond": self._beyond,
                 "steered": self._steered}[figure]  # fmt: skip
-        n_seeds = min(self.seeds, SEEDS.get(figure, self.seeds))
-        return {
-            name: [
-                replace(self.base, **self.workers, **settings, seed=seed) for seed in range(n_seeds)
-            ]
-            for name, settings in make().items()
-        }
+        points = {}
+        for name, settings in make().items():
+            chosen = self.workers.get(settings.get("strategy", "decay"), {})
+            run = replace(self.base, **chosen | settings)
+            n_seeds = min(self.seeds, FEWER.get(name[1:], self.seeds))
+            points[name] = [replace(run, seed=seed) for seed in range(n_seeds)]
+        return points
 
     def _nodes(self):
         B = self.Bs[-1]
-        return {
+        points = {
             (place, f"B = {B}", n): {"n": n, "B": B, **settings}
             for place, settings in PLACES.items() for n in self.nodes
+        }  # fmt: skip
+        paper = {"B": B, "strategy": "displacement", **PLACES[SLOW]}
+        rates = {"the same rate": self.workers.get("decay", {}), "a rate of its own": {}}
+        return points | {
+            (SLOW, f"B = {B}, displacement, {name}", n): {"n": n, **paper, **rate}
+            for name, rate in rates.items() for n in self.nodes if n <= DISPLACED
         }  # fmt: skip
 
     def _threads(self):
@@ -127,12 +133,14 @@ class Plan:
         }  # fmt: skip
 
     def _both(self):
+        # With our local steps and B = 1 a worker at 10 GbE is away for most of its time.
+        Bs = {SLOW: self.Bs, "10 GbE": self.Bs[1:]}
         return {
-            (SLOW, f"B = {B}", n): {
-                "n": n, "p": n, "B": B, **PLACES[SLOW],
+            (place, f"B = {B}", n): {
+                "n": n, "p": n, "B": B, **PLACES[place],
                 "every": 0.25 if B == self.B_of_curves else self.base.every,
             }
-            for B in self.Bs for n in self.both
+            for place in Bs for B in Bs[place] for n in self.both
         }  # fmt: skip
 
     @property

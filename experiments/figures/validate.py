@@ -7,15 +7,11 @@ workers share its socket, messages cost what the pauses between two looks at the
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import subprocess
-import sys
-from pathlib import Path
 
+from experiments import mpiexec
 from experiments.figures.runs import ALPHA, perplexity, split
 
-_ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 # Both sides look for messages every 0.05 ms at first and every 1 ms after a while.
 POLLING = 5e-4
 
@@ -53,19 +49,9 @@ def fit(settings: dict) -> dict | None:
 
 def launch(settings: dict) -> dict:
     """Run :func:`fit` in processes of its own."""
-    start = []
-    if settings["engine"] == "mpi":
-        mpiexec = str(Path(sys.executable).parent / "mpiexec")
-        start = [mpiexec, "-n", str(settings["n"] + 1)]
-        if "Open MPI" in subprocess.check_output([mpiexec, "--version"], text=True):
-            start[1:1] = ["--oversubscribe", "--bind-to", "none"]
-    done = subprocess.run(
-        [*start, sys.executable, "-m", "experiments.figures", "--fit", json.dumps(settings)],
-        env={**os.environ, **_ROOT_MAY}, capture_output=True, text=True, timeout=900,
-    )  # fmt: skip
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    return json.loads(done.stdout.splitlines()[-1])
+    n_ranks = settings["n"] + 1 if settings["engine"] == "mpi" else 0
+    started = mpiexec.start(n_ranks, "experiments.figures", "--fit", json.dumps(settings))
+    return mpiexec.finish(started, seconds=900)
 
 
 def validate(corpus: str, documents: int, seeds: int, n_cores: int, **settings) -> list[dict]:

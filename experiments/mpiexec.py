@@ -1,0 +1,47 @@
+"""Experiments in processes of their own, on several ranks by the ``mpiexec`` beside Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT_MAY = {  # containers have no other user
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}
+
+
+def start(n_ranks: int, module: str, *arguments) -> subprocess.Popen:
+    """Start ``python -m module arguments`` on so many ranks; 0: without an MPI."""
+    launcher = []
+    if n_ranks:
+        launcher = [str(Path(sys.executable).parent / "mpiexec"), "-n", str(n_ranks)]
+        if "Open MPI" in subprocess.check_output([launcher[0], "--version"], text=True):
+            launcher[1:1] = ["--oversubscribe", "--bind-to", "none"]
+    return subprocess.Popen(
+        [*launcher, sys.executable, "-m", module, *map(str, arguments)],
+        env={**os.environ, **ROOT_MAY}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def finish(process: subprocess.Popen, seconds: float = 600) -> dict:
+    """What a process has printed last, as JSON; it is ended after so many seconds.
+
+    Raises
+    ------
+    RuntimeError
+        The process failed; what it wrote to stderr.
+    subprocess.TimeoutExpired
+    """
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
+    if process.returncode:
+        raise RuntimeError(err)
+    return json.loads(out.splitlines()[-1])

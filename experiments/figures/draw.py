@@ -38,6 +38,7 @@ def speedup_figure(
     figure_, axes = plt.subplots(n_rows, n_columns, figsize=(4.9 * n_columns, 3.9 * n_rows))
     title, label = TITLES[figure]
     places = [(measure, panel) for measure in shown for panel in panels]
+    colours = _colours(rows)
     for axis, (measure, panel) in zip(axes.flat, places, strict=True):
         mine, ended = [row for row in rows if row["panel"] == panel], measure == "tsp"
         xs = sorted({row["x"] for row in mine})
@@ -46,9 +47,9 @@ def speedup_figure(
         axis.set_title(panel, fontsize=9)
         axis.grid(alpha=0.3)
         if measure == "perplexity":
-            _quality(axis, mine)
+            _quality(axis, mine, colours)
             continue
-        _panel(axis, mine, measure, models if ended else {})
+        _panel(axis, mine, measure, models if ended else {}, colours)
         highest = [row[f"{measure}_range"][1] for row in mine]
         if measured and ended:
             axis.plot(
@@ -67,13 +68,19 @@ def speedup_figure(
     save(figure_, path)
 
 
-def _panel(axis, rows, measure, models) -> None:
+def _colours(rows: list[dict]) -> dict[str, str]:
+    """One colour a series, the same in all panels."""
+    names = dict.fromkeys(row["series"] for row in rows)
+    return {name: f"C{number}" for number, name in enumerate(names)}
+
+
+def _panel(axis, rows, measure, models, colours) -> None:
     """The series of one panel: medians, ranges, models; crosses where a point is missing.
 
     A cross is as high as the point would be if perplexity did not matter.
     """
     for number, name in enumerate(dict.fromkeys(row["series"] for row in rows)):
-        colour = f"C{number}"
+        colour = colours[name]
         mine = [row for row in rows if row["series"] == name]
         points = [row for row in mine if row[measure] is not None]
         xs, ys = [r["x"] for r in points], [r[measure] for r in points]
@@ -92,14 +99,14 @@ def _panel(axis, rows, measure, models) -> None:
             axis.plot(x, overlapping, "--", **faint, label="model: at once" if first else None)
 
 
-def _quality(axis, rows) -> None:
+def _quality(axis, rows, colours) -> None:
     """Perplexity at the end of every series of a panel; dotted: what counts."""
     for name in dict.fromkeys(row["series"] for row in rows):
         mine = [row for row in rows if row["series"] == name]
         axis.errorbar(
             [r["x"] for r in mine], [r["perplexity"] for r in mine],
-            _bars(mine, "perplexity", "perplexity_range"), fmt="-o", markersize=4, capsize=2,
-            label=name,
+            _bars(mine, "perplexity", "perplexity_range"), fmt="-o", color=colours[name],
+            markersize=4, capsize=2, label=name,
         )  # fmt: skip
     axis.axhline(TOLERANCE, color="0.6", linewidth=1, linestyle=":")
     axis.set(ylabel="perplexity at the end / serial SVI's", ylim=(0.97, 1.25))
@@ -116,13 +123,14 @@ def beyond_figure(rows: list[dict], path: Path) -> None:
     plt = pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(11.2, 4.6))
     xs = sorted({row["x"] for row in rows})
-    for name in dict.fromkeys(row["series"] for row in rows):
+    colours = _colours(rows)
+    for name, colour in colours.items():
         mine = [row for row in rows if row["series"] == name]
         axes[0].errorbar(
             [r["x"] for r in mine], [r["speed"] for r in mine], _bars(mine, "speed", "tsp_range"),
-            fmt="-o", markersize=4, capsize=2, label=name,
+            fmt="-o", color=colour, markersize=4, capsize=2, label=name,
         )  # fmt: skip
-    _quality(axes[1], rows)
+    _quality(axes[1], rows, colours)
     axes[0].plot(xs, xs, color="0.8", zorder=0, label="linear")
     axes[0].set(yscale="log", ylabel="documents per second / serial SVI's")
     for axis in axes:

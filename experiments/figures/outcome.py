@@ -191,8 +191,8 @@ def curve_table(plan: Plan, store: Store) -> str:
             seconds, perplexity = curve(runs, store, panel)
             history = [[s, 0, p] for s, p in zip(seconds, perplexity, strict=True)]
             there = time_to(history, target)
-            there = "missing" if there is None else f"{there:.1f}"
+            there = "missing" if there is None else f"{there:.3g}"
             lines.append(
-                f"| {panel} | {name} | {seconds[-1]:.1f} | {perplexity[-1]:.0f} | {there} |"
+                f"| {panel} | {name} | {seconds[-1]:.3g} | {perplexity[-1]:.0f} | {there} |"
             )
     return "\n".join(lines) + "\n"

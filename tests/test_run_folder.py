@@ -116,3 +116,14 @@ def test_a_place_that_cannot_be_a_folder_is_refused_at_once(tmp_path):
         with pytest.raises(FileExistsError, match="file: is a file"):
             RunFolder(path)
     assert RunFolder(tmp_path / "a" / "b") and not (tmp_path / "a").exists()
+
+
+def test_a_refused_resume_leaves_the_settings(data, monkeypatch, capsys):
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "drop_checkpoints", lambda self: None)
+        assert fit(data, "good.npy", "--passes", "5", "--checkpoint-seconds", "1e-9") == 0
+    before = (data / "run/config.json").read_bytes()
+    assert main(["resume", str(data / "run"), "--passes", "2", "--quiet"]) == 3
+    assert "max_iter is 2" in capsys.readouterr().err
+    assert (data / "run/config.json").read_bytes() == before
+    assert main(["resume", str(data / "run"), "--quiet"]) == 0

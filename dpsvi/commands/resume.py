@@ -7,9 +7,11 @@ import json
 from pathlib import Path
 
 from dpsvi import engines
+from dpsvi.cluster.world import launched_rank
 from dpsvi.commands.fit import add_cluster_arguments
 from dpsvi.commands.fit import run as run_fit
-from dpsvi.errors import ModelFormatError
+from dpsvi.errors import DataFormatError, ModelFormatError, UsageError
+from dpsvi.io import write_text
 
 
 def add_arguments(parser) -> None:
@@ -28,7 +30,8 @@ def run(args) -> int:
     """Take the settings of the run folder, and those given now instead."""
     path = Path(args.out) / "config.json"
     try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
+        kept = path.read_text(encoding="utf-8")
+        settings = json.loads(kept)
     except FileNotFoundError:
         raise FileNotFoundError(f"{args.out}: is no run folder, it has no config.json") from None
     except ValueError as error:
@@ -40,4 +43,9 @@ def run(args) -> int:
     given = {k: v for k, v in vars(args).items() if v is not None}
     if "engine" not in given:
         settings["engine"] = None  # whatever this launch calls for
-    return run_fit(argparse.Namespace(**{**settings, **given}), resume=True)
+    try:
+        return run_fit(argparse.Namespace(**{**settings, **given}), resume=True)
+    except (UsageError, DataFormatError, ModelFormatError):  # refused: the next one is not to find these settings
+        if launched_rank() == 0:
+            write_text(path, kept)
+        raise

@@ -45,7 +45,8 @@ def run(args) -> int:
         settings["engine"] = None  # whatever this launch calls for
     try:
         return run_fit(argparse.Namespace(**{**settings, **given}), resume=True)
-    except (UsageError, DataFormatError, ModelFormatError):  # refused: the next one is not to find these settings
+    except (UsageError, DataFormatError, ModelFormatError):
+        # The next one is not to find settings that are refused.
         if launched_rank() == 0:
             write_text(path, kept)
         raise

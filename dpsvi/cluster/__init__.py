@@ -5,8 +5,11 @@
     passes.Passes      which steps, given to whom, done or not
     master.Master      hands out steps and rows, merges updates by a strategy      no MPI
     worker.Worker      reads rows, makes local steps, sends an update              no MPI
+    allotment          how many steps at a time                                    no MPI
     messages           one buffer: JSON header + arrays                            no MPI
     channel, pulse     non-blocking messages; who is alive
+    neighbours         ranks of this host: woken by a ring, they share
+    buffers, window    memory for messages, and the master's rows
     lead, follow       rank 0 and the others: messages, lost ranks, signals, the end
     dpsvi.engines.mpi  puts them together
 

@@ -76,7 +76,7 @@ def _serve(master, channel, local, here, pulse, signals) -> None:
     """Take messages and answer them until all is done."""
     pause, window = POLLS[0], master.window
     held: deque[tuple[int, Message | str]] = deque()  # messages, or why the rank is lost
-    while not master.finished:
+    while held or not master.finished:
         signals.deliver()
         n_before = len(held)
         if local is not None:

@@ -11,7 +11,6 @@ from dpsvi.cluster.world import launched_rank
 from dpsvi.commands.fit import add_cluster_arguments
 from dpsvi.commands.fit import run as run_fit
 from dpsvi.errors import DataFormatError, ModelFormatError, UsageError
-from dpsvi.io import write_text
 
 
 def add_arguments(parser) -> None:
@@ -48,5 +47,7 @@ def run(args) -> int:
     except (UsageError, DataFormatError, ModelFormatError):
         # The next one is not to find settings that are refused.
         if launched_rank() == 0:
+            from dpsvi.io import write_text  # loads numpy
+
             write_text(path, kept)
         raise

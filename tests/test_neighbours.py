@@ -164,3 +164,48 @@ def test_rows_come_back_from_the_window():
     assert state.shared.rows is rows and np.all(rows == 2)
     with opened(state, None, 1) as window:
         assert window is None and state.shared.rows is rows
+
+
+@pytest.mark.parametrize("asked", ["now", "before"])
+def test_a_rank_that_asks_and_dies_lets_nobody_wait(asked):
+    """Its last message and its death are found by the same look, or it had waited for an answer."""
+    from types import SimpleNamespace
+
+    from dpsvi.cluster.lead import _serve
+    from dpsvi.cluster.world import World
+
+    pool, window = Pool(), Window.like(np.zeros((3, 4), np.float32), 3, {1, 2})
+    waiting = {1} if asked == "before" else set()
+
+    def take(rank, message):
+        """As the master does: answer whoever can be answered."""
+        waiting.add(rank)
+        for each in waiting:
+            window.begin(each)
+        if 2 in waiting:  # it reads at once, and that ends this fit
+            window.end(2)
+            master.finished = True
+
+    def drop(rank, reason):
+        waiting.discard(rank)
+
+    def rest(pause):
+        pytest.fail("the master waits for a dead rank to end its reading")
+
+    master = SimpleNamespace(
+        window=window,
+        finished=False,
+        outbox=[],
+        places={},
+        pool=pool,
+        take=take,
+        drop=drop,
+        job=SimpleNamespace(cluster=SimpleNamespace(on_lost="drop")),
+    )
+    messages = [(rank, pool.message({"kind": "ask"})) for rank in (1, 2)]
+    looks = iter([messages[asked == "before" :]])
+    deaths = iter([{1: "its process ended"}])
+    channel = SimpleNamespace(poll=lambda: next(looks), lost=lambda: next(deaths), rest=rest)
+    quiet = SimpleNamespace(deliver=lambda: None, forget=lambda rank: None)
+    _serve(master, channel, None, World(0, 3), quiet, quiet)
+    assert waiting == {2} and not window.busy

@@ -84,7 +84,11 @@ def _serve(master, channel, local, here, pulse, signals) -> None:
         if channel is not None:
             held.extend(channel.poll())
             for rank, reason in channel.lost().items():
-                held.append((rank, reason))
+                # Before anything else, and instead of what it still asks for: an answer would let
+                # it read, and it would never end.
+                last = [item for item in held if item[0] == rank and _leaves(item[1])]
+                rest = [item for item in held if item[0] != rank]
+                held = deque([*(last or [(rank, reason)]), *rest])
                 if window is not None:
                     window.end(rank)
         arrived = len(held) > n_before
@@ -92,7 +96,7 @@ def _serve(master, channel, local, here, pulse, signals) -> None:
             rank, what = held.popleft()
             if isinstance(what, str):
                 _lose(master, rank, what, here, pulse)
-            elif what.header["kind"] == "leave":
+            elif _leaves(what):
                 channel.send(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
                 _lose(master, rank, what.header["reason"], here, pulse)
             else:
@@ -110,6 +114,11 @@ def _serve(master, channel, local, here, pulse, signals) -> None:
             pause = channel.rest(pause)
         else:
             time.sleep(POLLS[1])
+
+
+def _leaves(what) -> bool:
+    """Whether it is the message of a rank that says why it leaves."""
+    return not isinstance(what, str) and what.header["kind"] == "leave"
 
 
 def _lose(master, rank, reason, here, pulse):

@@ -64,6 +64,17 @@ def test_memory_is_gone_with_its_owner():
         Buffer.of(Place(process.pid, 3, 0))
 
 
+def test_another_file_in_its_place_is_not_taken_for_it(tmp_path):
+    """Descriptors are numbered anew: the one that is noted may stand for something else."""
+    buffer = Buffer.shared(1 << 16)
+    place = buffer.place
+    del buffer
+    with open(tmp_path / "file", "w+b") as file:
+        file.write(bytes(1 << 16))
+        with pytest.raises(OSError, match="dropped this memory"):
+            Buffer.of(place._replace(fd=file.fileno()))
+
+
 def test_a_lent_buffer_comes_back_when_it_was_read():
     sender, receiver = Pool(shared=True), Pool(shared=True)
     message = sender.message({"kind": "x"}, rows=np.arange(SHARED_FROM, dtype=np.uint8))

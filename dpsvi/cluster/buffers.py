@@ -8,7 +8,6 @@ system, and is gone when the last process that maps it ends, however that ends.
 
 from __future__ import annotations
 
-import itertools
 import mmap
 import os
 import weakref
@@ -17,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 _LENT = slice(0, 8)  # of the bytes: an int64, 1 while a reader has them
-_serials = itertools.count()
 
 
 class Place(NamedTuple):
@@ -25,7 +23,7 @@ class Place(NamedTuple):
 
     process: int
     fd: int
-    serial: int  # of that process, never used twice
+    inode: int  # what the descriptor stood for: numbers of descriptors are used again
 
 
 class Buffer:
@@ -56,7 +54,8 @@ class Buffer:
         fd = os.memfd_create("dpsvi")
         try:
             os.ftruncate(fd, n_bytes)
-            buffer = cls(_map(fd, n_bytes), Place(os.getpid(), fd, next(_serials)))
+            place = Place(os.getpid(), fd, os.fstat(fd).st_ino)
+            buffer = cls(_map(fd, n_bytes), place)
         except BaseException:
             os.close(fd)
             raise
@@ -65,10 +64,13 @@ class Buffer:
 
     @classmethod
     def of(cls, place: Place) -> Buffer:
-        """The bytes that another process has at `place`; raises OSError when it has ended."""
+        """The bytes that another process has at `place`; raises OSError when they are gone."""
         fd = os.open(f"/proc/{place.process}/fd/{place.fd}", os.O_RDWR | os.O_CLOEXEC)
         try:
-            return cls(_map(fd, os.fstat(fd).st_size), place, foreign=True)
+            found = os.fstat(fd)
+            if found.st_ino != place.inode:
+                raise OSError(f"process {place.process} has dropped this memory")
+            return cls(_map(fd, found.st_size), place, foreign=True)
         finally:
             os.close(fd)
 

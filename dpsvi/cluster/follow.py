@@ -68,6 +68,8 @@ def follow(job: Job, here: World, pulse: Pulse) -> bool:
         _adopt(job.state, message)
     channel.send(0, worker.pool.message({"kind": "bye"}))
     channel.flush(LEAVE_SECONDS)
+    # Until the next fit: rank 0 may not have looked at them yet.
+    here.unread = [buffer for buffer in worker.pool.forget(0) if buffer.lent]
     if interrupt is not None:
         raise interrupt
     if reason.startswith("diverged"):

@@ -56,6 +56,8 @@ class World:
         Ranks that died or went silent.
     frozen : set of int
         Those of them that may still be there: MPI would wait for them at the end.
+    unread : list of dpsvi.cluster.buffers.Buffer
+        The last messages of this rank, where they lie.
     """
 
     rank: int
@@ -65,6 +67,7 @@ class World:
     near: object = None
     lost: set = field(default_factory=set)
     frozen: set = field(default_factory=set)
+    unread: list = field(default_factory=list)
 
     @property
     def others(self) -> list[int]:

@@ -178,8 +178,12 @@ def test_rows_come_back_from_the_window():
 
 
 @pytest.mark.parametrize("asked", ["now", "before"])
-def test_a_rank_that_asks_and_dies_lets_nobody_wait(asked):
-    """Its last message and its death are found by the same look, or it had waited for an answer."""
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_rank_that_asks_and_dies_lets_nobody_wait(asked, leaves):
+    """Its last message and its end are found by the same look, or it had waited for an answer.
+
+    A rank that leaves, interrupted in the middle of its reading, is still there for a while.
+    """
     from types import SimpleNamespace
 
     from dpsvi.cluster.lead import _serve
@@ -213,10 +217,18 @@ def test_a_rank_that_asks_and_dies_lets_nobody_wait(asked):
         drop=drop,
         job=SimpleNamespace(cluster=SimpleNamespace(on_lost="drop")),
     )
-    messages = [(rank, pool.message({"kind": "ask"})) for rank in (1, 2)]
-    looks = iter([messages[asked == "before" :]])
-    deaths = iter([{1: "its process ended"}])
-    channel = SimpleNamespace(poll=lambda: next(looks), lost=lambda: next(deaths), rest=rest)
+    found = [(rank, pool.message({"kind": "ask"})) for rank in (1, 2)][asked == "before" :]
+    deaths = {1: "its process ended"}
+    if leaves:
+        deaths = {}
+        found.append((1, pool.message({"kind": "leave", "reason": "ended by a signal"})))
+        window.begin(1)
+    looks, deaths, told = iter([found]), iter([deaths]), []
+    channel = SimpleNamespace(
+        poll=lambda: next(looks), lost=lambda: next(deaths), rest=rest,
+        send=lambda rank, message: told.append((rank, message.header["kind"])),
+    )  # fmt: skip
     quiet = SimpleNamespace(deliver=lambda: None, forget=lambda rank: None)
     _serve(master, channel, None, World(0, 3), quiet, quiet)
     assert waiting == {2} and not window.busy
+    assert told == [(1, "stop")] * leaves

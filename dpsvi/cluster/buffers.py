@@ -89,6 +89,4 @@ class Buffer:
 
 
 def _map(fd, n_bytes) -> np.ndarray:
-    memory = mmap.mmap(fd, n_bytes)
-    memory.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(memory, np.uint8)
+    return np.frombuffer(mmap.mmap(fd, n_bytes), np.uint8)

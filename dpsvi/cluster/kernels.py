@@ -15,7 +15,7 @@ from dpsvi.jit import (
 _AHEAD = 8  # rows: touched ones lie anywhere, the next must be on their way
 
 
-def load(real, items) -> None:
+def load(real, items, statistics) -> None:
     """Compile the kernels, or load them, for parameters of this type: before the clock starts."""
     rows, none = np.zeros((1, 1), real), np.zeros(0, np.int32)
     values = rows[:0]
@@ -25,7 +25,7 @@ def load(real, items) -> None:
     fetch(rows, none, rows, values)
     changes(rows, none, values, values)
     add_scaled(rows, none, values, 1.0)
-    if real == np.float32:
+    if statistics == "bfloat16":
         short = np.zeros((0, 1), np.uint16)
         pack_bfloat16(rows, values, none, rows, short)
         merge_bfloat16(rows, none, short, 1.0)

@@ -78,25 +78,24 @@ def _serve(master, channel, local, here, pulse, signals) -> None:
     held: deque[tuple[int, Message | str]] = deque()  # messages, or why the rank is lost
     while held or not master.finished:
         signals.deliver()
-        n_before = len(held)
-        if local is not None:
-            held.extend(local.poll())
+        arrived = local.poll() if local is not None else []
         if channel is not None:
-            held.extend(channel.poll())
-            for rank, reason in channel.lost().items():
+            arrived += channel.poll()
+            arrived += channel.lost().items()
+        for rank, what in arrived:
+            if not _ends(what):
+                held.append((rank, what))
+            elif not any(who == rank and _ends(last) for who, last in held):
                 # Before anything else, and instead of what it still asks for: an answer would let
                 # it read, and it would never end.
-                last = [item for item in held if item[0] == rank and _leaves(item[1])]
-                rest = [item for item in held if item[0] != rank]
-                held = deque([*(last or [(rank, reason)]), *rest])
+                held = deque([(rank, what), *(item for item in held if item[0] != rank)])
                 if window is not None:
                     window.end(rank)
-        arrived = len(held) > n_before
         while held and not (window is not None and window.busy):
             rank, what = held.popleft()
             if isinstance(what, str):
                 _lose(master, rank, what, here, pulse)
-            elif _leaves(what):
+            elif _ends(what):
                 channel.send(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
                 _lose(master, rank, what.header["reason"], here, pulse)
             else:
@@ -116,9 +115,9 @@ def _serve(master, channel, local, here, pulse, signals) -> None:
             time.sleep(POLLS[1])
 
 
-def _leaves(what) -> bool:
-    """Whether it is the message of a rank that says why it leaves."""
-    return not isinstance(what, str) and what.header["kind"] == "leave"
+def _ends(what: Message | str) -> bool:
+    """Whether nothing more will come of a rank: it says that it leaves, or is lost."""
+    return isinstance(what, str) or what.header["kind"] == "leave"
 
 
 def _lose(master, rank, reason, here, pulse):

@@ -63,7 +63,7 @@ class Master:
         options, self._clock, self._work_clock = job.cluster, clock, work_clock
         self.job, self.passes, self.n_workers = job, job.passes, n_workers
         self.strategy = options.make_strategy()
-        kernels.load(job.state.model.real, job.items)
+        kernels.load(job.state.model.real, job.items, options.statistics)
         self.parameters = MasterParameters(job.state, self.strategy.needs_log)
         self.pool, self.window = pool or Pool(), window
         self.outbox: list[tuple[int, Message]] = []  # with the destination

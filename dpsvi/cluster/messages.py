@@ -65,8 +65,12 @@ class Pool:
         if n_bytes < SHARED_FROM:
             return Buffer.private(n_bytes)
         with self._lock:
-            self._free += [buffer for _, buffer in self._lent if not buffer.lent]
-            self._lent = [(rank, buffer) for rank, buffer in self._lent if buffer.lent]
+            lent, self._lent = self._lent, []
+            for rank, buffer in lent:
+                if buffer.lent:  # one look: its reader may give it back at any time
+                    self._lent.append((rank, buffer))
+                else:
+                    self._free.append(buffer)
             fitting = [i for i, b in enumerate(self._free) if len(b.bytes) >= n_bytes]
             if fitting:
                 return self._free.pop(min(fitting, key=lambda i: len(self._free[i].bytes)))

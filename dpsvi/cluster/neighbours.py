@@ -5,6 +5,7 @@ Linux only; elsewhere nobody has neighbours, and all messages go through MPI.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import select
 import socket
@@ -17,6 +18,7 @@ import numpy as np
 
 from dpsvi.cluster.buffers import Buffer, Place
 
+log = logging.getLogger(__name__)
 _TOKEN = slice(0, 8)
 
 
@@ -31,26 +33,33 @@ class Neighbours:
     """
 
     def __init__(self, rank: int, all_gather):
-        self._token = secrets.randbits(62)
-        self._memory = self._bell = None
-        place, network = Place(0, 0, 0), 0
+        mine = np.zeros(5, np.int64)
         if sys.platform == "linux":
-            self._memory = Buffer.shared(4096)
-            self._memory.bytes[_TOKEN].view(np.int64)[0] = self._token
-            place, network = self._memory.place, Path("/proc/self/ns/net").stat().st_ino
-            self._bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            self._own = _address(place.process, self._token)
-            self._bell.bind(self._own)
-            self._bell.setblocking(False)
-        tickets = all_gather(np.array([*place, self._token, network], np.int64))
+            try:
+                mine[:] = self._open()
+            except OSError as error:  # forbidden, in some containers
+                log.info("no memory is shared with ranks of this host: %s", error)
+        tickets = all_gather(mine)
         self._addresses = {}  # of bells
         for other, (*numbers, token, its_network) in enumerate(tickets.tolist()):
             # Hosts made of network namespaces could share memory, but are there to behave as if
             # they could not.
-            near = network and its_network == network and other != rank
+            near = mine[-1] and its_network == mine[-1] and other != rank
             if near and _reaches(Place(*numbers), token):
                 self._addresses[other] = _address(numbers[0], token)
         self.everybody = len(self._addresses) == len(tickets) - 1
+
+    def _open(self) -> list[int]:
+        """Make memory and a bell; returns what others need to find them."""
+        token = secrets.randbits(62)
+        self._memory = Buffer.shared(4096)
+        self._memory.bytes[_TOKEN].view(np.int64)[0] = token
+        place, network = self._memory.place, Path("/proc/self/ns/net").stat().st_ino
+        self._bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._own = _address(place.process, token)
+        self._bell.bind(self._own)
+        self._bell.setblocking(False)
+        return [*place, token, network]
 
     def __contains__(self, rank: int) -> bool:
         return rank in self._addresses

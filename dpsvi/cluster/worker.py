@@ -60,7 +60,7 @@ class Worker:
             self.works = make_works(model, job.items, batch_size, job.n_jobs)
             self.task = make_task(self.state.model, shared, job.items, batch_size, self.works)
             self._mark = np.zeros(model.shape[0], np.uint8)
-            kernels.load(model.real, job.items)
+            kernels.load(model.real, job.items, job.cluster.statistics)
         else:
             self.state, self.works, self.task = like.state, like.works, like.task
             self._mark = like._mark

@@ -77,6 +77,11 @@ _TEXT = """\
 _ENTRIES = re.split(r"\n(?=    \S)", _TEXT)
 
 
+def own_parameters(cls) -> tuple[str, ...]:
+    """Parameters of an estimator that are not about how a fit runs."""
+    return tuple(name for name in inspect.signature(cls).parameters if name not in _DEFAULTS)
+
+
 def engine_parameters(items: str, *, without: tuple[str, ...] = (), **defaults):
     """Class decorator: add the parameters above to an estimator.
 

@@ -63,13 +63,14 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
     of their parameters and attributes is written once, in `_texts` of their base: a line ``{name}``
     of a class docstring becomes the text of this name.
 
-    Parameters that say what the fitted arrays mean are named in `_sizes`, or in `_settings` if a
-    fit that goes on may change them.  A fit notes them in `_started`, and whatever uses the fitted
-    model takes them from there: those of the estimator may be other ones by then.
+    Parameters that say what the fitted arrays mean are named in `_fixed`, or in `_settings` if a
+    fit that goes on may change them.  A fit notes them in `_started`, as JSON gives them back, and
+    whatever uses the fitted model takes them from there: those of the estimator may be other ones
+    by then.
     """
 
     _texts: ClassVar[dict[str, str]] = {}
-    _sizes: ClassVar[tuple[str, ...]] = ()
+    _fixed: ClassVar[tuple[str, ...]] = ()
     _settings: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs):
@@ -117,10 +118,11 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
                 raise TypeError(f"callbacks must be callables, got {callback!r}")
         self._schedule()
 
-    def _note_sizes(self, going_on: bool) -> None:
-        """Fill `_started`; raises ValueError if a fit that goes on would change a size."""
-        now = {name: getattr(self, name) for name in (*self._sizes, *self._settings)}
-        for name in self._sizes if going_on else ():
+    def _note_fixed(self, going_on: bool) -> None:
+        """Fill `_started`; raises ValueError if a fit that goes on would change what is fixed."""
+        params = io.plain_params(self)
+        now = {name: params[name] for name in (*self._fixed, *self._settings)}
+        for name in self._fixed if going_on else ():
             if now[name] != self._started[name]:
                 raise ValueError(
                     f"{name} was {self._started[name]!r} when the fit started, got {now[name]!r}"

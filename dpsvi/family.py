@@ -6,17 +6,32 @@ its ``hyper`` vector: so a fitted model is three arrays, and one class writes an
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsvi import io
 from dpsvi.base import Items
 from dpsvi.checks import check_choice, check_number
+from dpsvi.engine_parameters import own_parameters
 from dpsvi.errors import ModelFormatError
 from dpsvi.estimator import CLUSTERS, SVIEstimator, unchanged_on_error, with_callbacks
 from dpsvi.jit import as_items
 from dpsvi.monitor import Monitor
 from dpsvi.svi import State
+
+_FITTED = """\
+    lower_bound_ : float
+        ELBO of the training data in nats, all constants included.  After `partial_fit` an estimate
+        from the last data.
+    history_ : list of dict
+        ``step, docs, seconds, rate`` of every evaluation, and with `validation_size` ``score``: as
+        the method :meth:`score`, if the notes say nothing else.
+    n_iter_, n_batch_iter_ : int
+        Passes and steps done.
+    n_features_in_, feature_names_in_
+        As in scikit-learn."""
 
 
 class FamilyEstimator(SVIEstimator):
@@ -35,13 +50,21 @@ class FamilyEstimator(SVIEstimator):
     * ``_divergence(state) -> float``: KL of the global parameters from their prior, in nats;
     * ``_score(state, items) -> float``, if held-out items are not scored by their mean bound.
 
-    Parameters of `fit` besides X and y (the lengths of sequences, groups) go to `_read`.
+    Parameters of `fit` besides X and y (the lengths of sequences, groups) go to `_read`.  A fit
+    that goes on keeps its priors and sizes: it refuses another value of any parameter of its own
+    that is not in `_free`.
     """
 
+    _texts: ClassVar[dict[str, str]] = {"fitted": _FITTED}
     _kind: str
+    _free: tuple[str, ...] = ("init_params",)
     _extra: tuple[str, ...] = ()  # more attributes that `fit` sets, numbers, text or arrays
 
     # --- fitting ------------------------------------------------------------------------------
+
+    @property
+    def _fixed(self):
+        return tuple(name for name in own_parameters(type(self)) if name not in self._free)
 
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
@@ -91,7 +114,7 @@ class FamilyEstimator(SVIEstimator):
     def _fit(self, X, y, **more):
         self.check_params()
         going_on = self.warm_start and hasattr(self, "_state")
-        self._note_sizes(going_on)
+        self._note_fixed(going_on)
         items = self._read(X, y, reset=not going_on, **more)
         rng = self._generator()
         chosen, held_out = self._hold_out(count(items), rng)
@@ -119,7 +142,7 @@ class FamilyEstimator(SVIEstimator):
     def _partial_fit(self, X, y, **more):
         self.check_params()
         first = not hasattr(self, "_state")
-        self._note_sizes(not first)
+        self._note_fixed(not first)
         items = self._read(X, y, reset=first, **more)
         rng, n = self._generator(), count(items)
         seen = n + (0 if first else self._state.items)
@@ -242,7 +265,7 @@ class FamilyEstimator(SVIEstimator):
         with io.reading(path):
             self = cls(**meta["params"])
             self.check_params()
-            self._note_sizes(going_on=False)
+            self._note_fixed(going_on=False)
             io.check_counts(meta, "step", "items", "n_iter", "n_features")
             check_choice("dtype", meta["dtype"], ["float64", "float32"])
             lam, prior = arrays.pop("lambda"), arrays.pop("prior")

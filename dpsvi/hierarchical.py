@@ -38,19 +38,12 @@ _TEXTS = {
     population_covariance_ : ndarray of shape (n_coefficients, n_coefficients)
         Posterior mean of the covariance of the intercept, if there is one, and the coefficients
         between groups.
-    lower_bound_ : float
-        ELBO of the training data in nats.  After `partial_fit` an estimate from the last data.
-    history_ : list of dict
-        ``step, docs, seconds, rate`` of every evaluation, and with `validation_size` ``score``, the
-        mean term of the ELBO of the held-out groups.
-    n_iter_, n_batch_iter_ : int
-        Passes and steps done.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.""",
+    {fitted}""",
     "notes": """\
     With one batch of all groups, ``learning_rate=1`` is coordinate ascent and needs the fewest
     passes.  Features are shifted to mean 0 inside; priors and results are those of the features as
-    they were given.""",
+    they were given.  The ``score`` in `history_` is the mean term of the ELBO of the held-out
+    groups.""",
 }
 
 
@@ -66,7 +59,6 @@ class HierarchicalEstimator(FamilyEstimator):
     """
 
     _texts = _TEXTS
-    _sizes = ("fit_intercept",)
     _extra = ("_labels", "_shift", "_y_mean", "_means", "_covariances")
     _y_mean = 0.0
 

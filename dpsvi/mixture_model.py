@@ -46,16 +46,7 @@ _ATTRIBUTES = """\
         (n_components, n_features_in_).
     mean_precision_, degrees_of_freedom_ : ndarrays of shape (n_components,)
         kappa and nu of the posterior.
-    lower_bound_ : float
-        ELBO of the training data in nats, all constants included (scikit-learn drops them).  After
-        `partial_fit` an estimate from the last data.
-    history_ : list of dict
-        ``step, docs, seconds, rate`` of every evaluation, and with `validation_size`
-        ``score``, as the method :meth:`score`.
-    n_iter_, n_batch_iter_ : int
-        Passes and steps done.
-    n_features_in_, feature_names_in_
-        As in scikit-learn."""
+    {fitted}"""
 
 
 class MixtureEstimator(DensityMixin, FamilyEstimator):
@@ -72,7 +63,6 @@ class MixtureEstimator(DensityMixin, FamilyEstimator):
     """
 
     _texts = {"components": _PARAMETERS, "attributes": _ATTRIBUTES}
-    _sizes = ("n_components", "covariance_type")
     _learns_size = False  # whether first components may be fewer than K
 
     def __init__(

@@ -19,17 +19,6 @@ from dpsvi.jit import as_items, kernel
 
 _SCORES_AT_ONCE = 1 << 22  # (user, item) pairs whose scores are in memory at a time
 
-_FITTED = """\
-    lower_bound_ : float
-        ELBO of the training data in nats.  After `partial_fit` an estimate from the last data.
-    history_ : list of dict
-        ``step, docs, seconds, rate`` of every evaluation, and with `validation_size`
-        ``score``, as the method :meth:`score`.
-    n_iter_, n_batch_iter_ : int
-        Passes and steps done.
-    n_features_in_, feature_names_in_
-        As in scikit-learn."""
-
 
 class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FamilyEstimator):
     """Base of matrix factorisations.
@@ -45,8 +34,6 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FamilyEstim
     * ``components_``, the item factors, (K, n_items), and ``_offset``, what is added to products.
     """
 
-    _texts = {"fitted": _FITTED}
-    _sizes = ("n_components",)
     _offset = 0.0
 
     def _read(self, X, y=None, *, reset):

@@ -57,7 +57,7 @@ class TopicEstimator(TopicModel):
     _texts = {"fitted": _FITTED}
     _kind: str
     _defaults: dict[str, Defaults]
-    _sizes = ("n_components",)
+    _fixed = ("n_components",)
     _settings = ("local_step",)
 
     def check_params(self) -> None:
@@ -108,7 +108,7 @@ class TopicEstimator(TopicModel):
         """
         self.check_params()
         going_on = self.warm_start and "_state" in self.__dict__
-        self._note_sizes(going_on)
+        self._note_fixed(going_on)
         known = self.n_features_in_ if going_on else None
         corpus = self._as_corpus(X, reset=True)
         if going_on and corpus.n_features != known:
@@ -156,7 +156,7 @@ class TopicEstimator(TopicModel):
         """
         self.check_params()
         first = "_state" not in self.__dict__
-        self._note_sizes(not first)
+        self._note_fixed(not first)
         corpus = self._as_corpus(X, reset=first, grow=self.grow_vocabulary)
         rng = self._generator()
         self._begin(corpus, rng, not first)
@@ -229,7 +229,7 @@ class TopicEstimator(TopicModel):
         with io.reading(path):
             self = cls(**meta["params"])
             self.check_params()
-            self._note_sizes(going_on=False)
+            self._note_fixed(going_on=False)
             io.check_counts(meta, "step", "docs", "n_iter")
             lam = arrays["lambda"]
             model = self._remake(len(lam), arrays, meta)

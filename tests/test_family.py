@@ -312,18 +312,18 @@ def test_parameters_set_after_the_fit_change_no_answer(name, rng, tmp_path):
     data = member.data(rng, 60)
     estimator = fit(member, data, max_iter=2)
     answer, values = member.answer(estimator, data), estimator.get_params()
-    assert set(member.sizes) == set(estimator._sizes)
-    for size, other in member.sizes.items():
-        assert other != values[size]
-        estimator.set_params(**{size: other})
-        assert np.array_equal(member.answer(estimator, data), answer), size
-        with pytest.raises(ValueError, match=f"{size} was {values[size]!r} when the fit started"):
+    assert set(member.others) == set(estimator._fixed)
+    for own, other in member.others.items():
+        assert other != values[own]
+        estimator.set_params(**{own: other})
+        assert np.array_equal(member.answer(estimator, data), answer), own
+        with pytest.raises(ValueError, match=f"{own} was {values[own]!r} when the fit started"):
             estimator.partial_fit(**data)
-        estimator.save(tmp_path / size)
-        loaded = dpsvi.load(tmp_path / size)
-        assert getattr(loaded, size) == values[size]
+        estimator.save(tmp_path / own)
+        loaded = dpsvi.load(tmp_path / own)
+        assert getattr(loaded, own) == values[own]
         np.testing.assert_allclose(member.answer(loaded, data), answer, rtol=1e-9, atol=1e-12)
-        estimator.set_params(**{size: values[size]})
+        estimator.set_params(**{own: values[own]})
 
 
 @every_member

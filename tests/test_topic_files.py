@@ -27,7 +27,7 @@ def fit(name, X, **params):
 def test_parameters_set_after_the_fit_change_no_answer(name, X, tmp_path):
     model = fit(name, X)
     theta, values = model.transform(X), model.get_params()
-    for size in (*model._sizes, *model._settings):
+    for size in (*model._fixed, *model._settings):
         other = OTHER[size]
         if isinstance(other, tuple):
             (other,) = set(other) - {values[size]}

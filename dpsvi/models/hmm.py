@@ -97,23 +97,17 @@ class DPSVIHMM(Answers, FamilyEstimator):
         Concentrations u, U and those of the symbols.
     beta_posterior_, dof_posterior_, scale_posterior_ : ndarrays
         kappa, nu and W^-1 of every state.
-    lower_bound_ : float
-        ELBO of the training data in nats, all constants included.  After `partial_fit` an estimate
-        from the last data; with windows an estimate, too, as good as `buffer` is long.
-    history_ : list of dict
-        ``step, docs, seconds, rate`` of every evaluation, and with `validation_size` ``score``,
-        the sum of the held-out items' terms of the bound.
     n_symbols_ : int
         Of categorical emissions.
-    n_iter_, n_batch_iter_ : int
-        Passes and steps done.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    {fitted}
 
     Notes
     -----
     Inference is in float64; for float32 data the fitted arrays, posteriors and scores are float32.
     A thread needs memory for the longest item, of 2 K + D + 3 numbers a step.
+
+    With windows `lower_bound_` is an estimate, as good as `buffer` is long.  The ``score`` in
+    `history_` is the sum of the held-out items' terms of the bound.
 
     References
     ----------
@@ -156,7 +150,7 @@ class DPSVIHMM(Answers, FamilyEstimator):
     # --- fitting ------------------------------------------------------------------------------
 
     _kind = "hmm"
-    _sizes = ("n_components", "emission", "covariance_type", "window")
+    _free = ("algorithm", "buffer")
     _extra = ("n_symbols_",)
     _model = staticmethod(from_arrays)
 

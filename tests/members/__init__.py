@@ -24,8 +24,8 @@ class Member(NamedTuple):
         types, and before and after saving.
     bad : list of (parameters, message)
         Parameters that `fit` refuses with a ValueError or TypeError whose text matches.
-    sizes : dict
-        Another value for each parameter that says what the fitted arrays mean.
+    others : dict
+        Another value for each parameter that a fit which goes on may not change.
     monotone : bool
         Full batches at rate 1 are coordinate ascent, so that no step lowers the bound.
     """
@@ -35,7 +35,7 @@ class Member(NamedTuple):
     degenerate: Callable[..., dict]
     answer: Callable[..., Any]
     bad: list
-    sizes: dict
+    others: dict
     monotone: bool = True
 
 

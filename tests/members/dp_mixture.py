@@ -23,5 +23,15 @@ MEMBER = Member(
         (dict(weight_concentration_prior="learn"), "must be a number > 0 or 'auto', got 'learn'"),
         (dict(concentration_shape=0), "concentration_shape must be a number > 0"),
     ],
-    sizes=dict(n_components=2, covariance_type="diag"),
+    others=dict(
+        n_components=2,
+        covariance_type="diag",
+        weight_concentration_prior=2.0,
+        concentration_shape=2.0,
+        concentration_rate=2.0,
+        mean_precision_prior=2.0,
+        mean_prior=[0.0, 0.0],
+        degrees_of_freedom_prior=4.0,
+        covariance_prior=[[1.0, 0.0], [0.0, 1.0]],
+    ),
 )

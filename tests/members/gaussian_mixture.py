@@ -40,5 +40,13 @@ MEMBER = Member(
         (dict(n_components=0), "n_components must be an integer >= 1"),
         (dict(mean_prior=[1.0]), "mean_prior must be finite and of shape"),
     ],
-    sizes=dict(n_components=5, covariance_type="diag"),
+    others=dict(
+        n_components=5,
+        covariance_type="diag",
+        weight_concentration_prior=2.0,
+        mean_precision_prior=2.0,
+        mean_prior=[0.0, 0.0],
+        degrees_of_freedom_prior=4.0,
+        covariance_prior=[[1.0, 0.0], [0.0, 1.0]],
+    ),
 )

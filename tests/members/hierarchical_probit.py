@@ -56,5 +56,9 @@ MEMBER = Member(
         (dict(covariance_prior=-np.eye(3)), "covariance_prior must be symmetric and positive"),
         (dict(degrees_of_freedom_prior=4), "degrees_of_freedom_prior must be a number > 4"),
     ],
-    sizes=dict(fit_intercept=False),
+    others=dict(
+        fit_intercept=False, mean_prior=[0.0, 1.0, 0.0], mean_precision_prior=1.0,
+        covariance_prior=[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        degrees_of_freedom_prior=9.0,
+    ),  # fmt: skip
 )

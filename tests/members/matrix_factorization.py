@@ -47,5 +47,7 @@ MEMBER = Member(
         (dict(user_precision=0), "user_precision must be a number > 0, got 0"),
         (dict(noise_rate=-1.0), "noise_rate must be a number > 0, got -1"),
     ],
-    sizes=dict(n_components=5),
+    others=dict(
+        n_components=5, user_precision=3.0, item_precision=3.0, noise_shape=3.0, noise_rate=3.0,
+    ),  # fmt: skip
 )

@@ -50,5 +50,8 @@ MEMBER = Member(
         (dict(item_rate_mean=0), "item_rate_mean must be a number > 0, got 0"),
         (dict(max_user_iter=0), "max_user_iter must be an integer >= 1"),
     ],
-    sizes=dict(n_components=5),
+    others=dict(
+        n_components=5, user_shape=0.5, item_shape=0.5, user_rate_shape=0.5, item_rate_shape=0.5,
+        user_rate_mean=2.0, item_rate_mean=2.0, max_user_iter=3, user_tol=0.1,
+    ),  # fmt: skip
 )

@@ -110,7 +110,9 @@ def local(shared, scale, hyper, items, batch, work):
     n_components, n_columns = int(hyper[N_COMPONENTS]), shared.rows.shape[1]
     last, warm = shared.rows.shape[0] - 1, shared.item_memory.shape[0] > 0
     vectors = work.scratch[: 5 * n_columns].reshape((5, n_columns))
-    shape, exposure, size, weight, total = vectors
+    # Indexed, not unpacked: numba does not see that unpacked rows are contiguous.
+    shape, exposure, size = vectors[0], vectors[1], vectors[2]
+    weight, total = vectors[3], vectors[4]
     rates = work.scratch[5 * n_columns : 5 * n_columns + last]
     ratios = work.scratch[5 * n_columns + last :]
 

@@ -56,23 +56,28 @@ def table(points: list[dict], title: str, source: str) -> str:
 
 
 def _sooner(ours, name, seeds):
-    """The three last cells of a row: of ours the first to reach the score of `name`, by seed."""
+    """The three last cells of a row: of ours the first to reach the score of `name`, by seed.
+
+    Where the score is not reached it takes for ever, and counts in the median like that.
+    """
     if name in ours:
         return ["", "", ""]
     times, ratios, close, at_once = [], [], [], False
     for seed, curve in seeds.items():
         mine = [one[seed] for one in ours.values() if seed in one]
         reached = [seconds_to(one, curve[-1]["score"]) for one in mine]
-        if not any(reached):
-            return ["not reached", "", ""]
-        times.append(min(t for t in reached if t is not None))
+        times.append(min((t for t in reached if t is not None), default=np.inf))
         # Its first point may be past the score already: it was there even sooner.
         at_once |= times[-1] in [one[0]["seconds"] for one in mine]
         ratios.append(curve[-1]["seconds"] / max(times[-1], 1e-3))
         close.append(_close(curve) / max(times[-1], 1e-3))
+    n_reached = int(np.isfinite(times).sum())
+    if not np.isfinite(median(times)):
+        return [f"reached by {n_reached} of {len(times)}" if n_reached else "not reached", "", ""]
     bound = ("at most ", "at least ") if at_once else ("", "")
+    some = f"; {n_reached} of {len(times)} seeds" if n_reached < len(times) else ""
     return [
-        bound[0] + _spread(times, "{:.3g} s"), bound[1] + _spread(ratios, "{:.1f}"),
+        bound[0] + _spread(times, "{:.3g} s") + some, bound[1] + _spread(ratios, "{:.1f}"),
         bound[1] + _spread(close, "{:.1f}"),
     ]  # fmt: skip
 

@@ -88,9 +88,9 @@ def _close(curve) -> float:
 
 
 def _spread(values, form):
-    if len(values) == 1:
-        return form.format(values[0])
-    return f"{form.format(median(values))} ({form.format(min(values))}-{form.format(max(values))})"
+    shown = [form.format(v) for v in (median(values), min(values), max(values))]
+    middle, low, high = ("never" if "inf" in text else text for text in shown)
+    return middle if len(values) == 1 else f"{middle} ({low} to {high})"
 
 
 def plot(points: list[dict], title: str, path: Path) -> None:

@@ -31,13 +31,14 @@ class _Grant(NamedTuple):
     worker: int
     work: Work
     reading: Reading | None = None  # None until its rows were asked for and sent
-    n_bytes: int = 0  # of the message that took them
+    n_bytes: int = 0  # of the messages that asked for them and took them
 
 
 class _Ask(NamedTuple):
     worker: int
     want: int | None  # the work whose rows are wanted
     touched: np.ndarray | None  # these rows
+    n_bytes: int = 0  # of the message, unless an update came with it
 
 
 class Master:
@@ -183,7 +184,8 @@ class Master:
         if header["reply"]:
             touched = message.arrays.get("wanted")
             copy = None if touched is None else touched.copy()
-            self._asks.append(_Ask(worker, header["want"], copy))
+            n_bytes = 0 if header["update"] is not None else message.n_bytes
+            self._asks.append(_Ask(worker, header["want"], copy, n_bytes))
         if header["update"] is not None:
             self._collect(header["update"], message)
         else:
@@ -297,6 +299,7 @@ class Master:
         else:
             message, n_bytes = self._rows_for(ask, header)
             reading = self.parameters.read(ask.touched)
+            n_bytes += ask.n_bytes
             self._grants[ask.want] = grant._replace(reading=reading, n_bytes=n_bytes)
         self.outbox.append((ask.worker, message))
         return True
@@ -311,7 +314,8 @@ class Master:
             sent = arrays["sent"] = self._missing(ask.touched)
         n_bytes = len(sent) * model.shape[1] * model.real.itemsize
         seen = self.window is not None and ask.worker in self.window
-        seen = seen and n_bytes >= messages.SHARED_FROM
+        # With prefetch it would read only after steps, for which all others would have to wait.
+        seen = seen and n_bytes >= messages.SHARED_FROM and not self.job.cluster.prefetch
         header["window"] = self.window.begin(ask.worker) if seen else None
         if not seen:
             arrays["base"] = (len(sent), model.shape[1]), model.real

@@ -22,6 +22,7 @@ from dpsvi.errors import (
     Terminated,
     UsageError,
 )
+from dpsvi.exit_codes import BAD_DATA, DIVERGED, FAILURE, LOST, USAGE
 
 COMMANDS = {
     "fit": "fit a model and write a run folder",
@@ -32,9 +33,6 @@ COMMANDS = {
     "info": "describe a run folder, a model or a corpus",
     "export": "write a fitted model in other formats",
 }
-# Exit codes, besides 0 and argparse's 2 for wrong usage.
-FAILURE, USAGE, BAD_DATA, DIVERGED, LOST = 1, 2, 3, 4, 5
-
 
 def _handle_signals() -> None:
     """First signal: stop training, write what there is, leave with 128 + number. Second: leave."""

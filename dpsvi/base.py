@@ -193,7 +193,9 @@ class Event(NamedTuple):
     step: int  # steps done, from the start of the fit
     items: int  # items visited
     epoch: float  # passes over the data, may be fractional
-    seconds: float  # training time, evaluation and compilation excluded
+    # Training time, evaluation and compilation excluded; during an evaluation the workers of a
+    # cluster go on with the steps that they have, at most those in flight.
+    seconds: float
     rate: float  # step size of the last step
     state: Any  # dpsvi.svi.State
 

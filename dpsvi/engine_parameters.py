@@ -50,7 +50,7 @@ _TEXT = """\
     lr_rule : {{"constant", "per_sample", "per_T"}}, default="constant"
         How the rate is carried over to p threads and B local steps, rule (13).
     total_samples : float or None, default=None
-        N for `partial_fit`; None: the {items} seen so far.
+        N for `partial_fit`; None: the {items} seen so far, those of `fit` once.
     early_stopping : bool, default=False
         Stop when the held-out score has not improved by `tol` (relative) in
         `n_iter_no_change` evaluations.

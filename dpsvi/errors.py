@@ -52,8 +52,15 @@ class LostRankError(DpsviError, RuntimeError):
     """A rank that the fit cannot go on without has died or gone silent."""
 
 
-class DroppedError(LostRankError):
-    """The others have gone on without this rank."""
+class DroppedError(LostRankError, SystemExit):
+    """The others have gone on without this rank.
+
+    Where nobody catches it the process ends with 0: a failure would end the job of the others.
+    """
+
+    def __init__(self, message: str):
+        super().__init__(message)
+        self.code = 0
 
 
 class LauncherError(DpsviError, RuntimeError):

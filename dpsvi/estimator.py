@@ -144,6 +144,10 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
     def _resolve_batch_size(self) -> int:
         return self.batch_size
 
+    def _total(self) -> float:
+        """N of `partial_fit`: as given, or the items seen, those of `fit` once for all passes."""
+        return self._n_seen if self.total_samples is None else self.total_samples
+
     def _schedule(self):
         """Step sizes as asked for, carried over to p threads by rule (13)."""
         rate = 1.0 if self.learning_rate is None else self.learning_rate
@@ -169,9 +173,14 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         self._seed = int(seed)
         return np.random.default_rng(self._seed)
 
+    def _sampler(self) -> np.random.Generator:
+        """One for draws from a fitted model: every process that asks has its own."""
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+
     def _agree(self, answer: bool) -> bool:
-        """The answer of the first rank, on all ranks."""
-        return bool(agree(answer)) if self.engine == "mpi" else answer
+        """The answer of the first rank, on all ranks that are still together."""
+        together = self.engine == "mpi" and not world().left
+        return bool(agree(answer)) if together else answer
 
     def _hold_out(self, n_items: int, rng):
         """Item numbers for training and for validation."""
@@ -207,12 +216,16 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
 
         Raises
         ------
+        ValueError
+            `checkpoint_dir` is None.
         FileNotFoundError
             There is no checkpoint.
         ModelFormatError
             It is damaged, or of other data or parameters; `n_jobs`, `engine`, `cluster`,
             `local_steps` and `max_iter` may be others.
         """
+        if self.checkpoint_dir is None:
+            raise ValueError("resume needs the checkpoint_dir of the fit that goes on, got None")
         self._checkpoint = checkpoint = read_newest(self.checkpoint_dir)
         try:
             then, now = checkpoint.meta["fit"]["params"], _comparable(self)

@@ -52,7 +52,7 @@ class FamilyEstimator(SVIEstimator):
 
     Parameters of `fit` besides X and y (the lengths of sequences, groups) go to `_read`.  A fit
     that goes on keeps its priors and sizes: it refuses another value of any parameter of its own
-    that is not in `_free`.
+    that is neither in `_free` nor in `_settings`.
     """
 
     _texts: ClassVar[dict[str, str]] = {"fitted": _FITTED}
@@ -64,7 +64,8 @@ class FamilyEstimator(SVIEstimator):
 
     @property
     def _fixed(self):
-        return tuple(name for name in own_parameters(type(self)) if name not in self._free)
+        changing = {*self._free, *self._settings}
+        return tuple(name for name in own_parameters(type(self)) if name not in changing)
 
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
@@ -115,12 +116,16 @@ class FamilyEstimator(SVIEstimator):
         self.check_params()
         going_on = self.warm_start and hasattr(self, "_state")
         self._note_fixed(going_on)
+        if not going_on:  # what a last fit of other settings has left
+            for name in [name for name in vars(self) if name.endswith("_")]:
+                delattr(self, name)
         items = self._read(X, y, reset=not going_on, **more)
         rng = self._generator()
         chosen, held_out = self._hold_out(count(items), rng)
         train = take(items, chosen) if len(held_out) else items
         monitor = Monitor(self, take(items, held_out) if len(held_out) else None, X, y)
         n, best = count(train), None
+        self._n_seen = n
         left = 1 if going_on else self.n_init
         while left:
             monitor.restart()
@@ -145,8 +150,8 @@ class FamilyEstimator(SVIEstimator):
         self._note_fixed(not first)
         items = self._read(X, y, reset=first, **more)
         rng, n = self._generator(), count(items)
-        seen = n + (0 if first else self._state.items)
-        total = max(seen, self.total_samples or 0)
+        self._n_seen = n + (0 if first else self._n_seen)
+        total = self._total()
         self._state = self._start(items, total, rng) if first else self._again(items)
         monitor = Monitor(self, None, X, y)
         self._train(self._state, items, 1, rng, monitor, total=total)
@@ -189,7 +194,8 @@ class FamilyEstimator(SVIEstimator):
 
     def _attributes(self, state) -> dict:
         kept = (
-            "n_features_in_", "feature_names_in_", "_n_threads", "_started", "_dtype", *self._extra,
+            "n_features_in_", "feature_names_in_", "_n_threads", "_n_seen", "_started", "_dtype",
+            *self._extra,
         )  # fmt: skip
         return (
             {"_state": state}
@@ -251,7 +257,7 @@ class FamilyEstimator(SVIEstimator):
             },
             meta={
                 "params": self._params_to_save(), "step": state.step, "items": state.items,
-                "n_iter": self.n_iter_, "lower_bound": self.lower_bound_,
+                "n_seen": self._n_seen, "n_iter": self.n_iter_, "lower_bound": self.lower_bound_,
                 "n_features": self.n_features_in_, "dtype": self._dtype,
                 "feature_names": list(getattr(self, "feature_names_in_", ())),
                 "extra": {k: v for k, v in extra.items() if k not in arrays},
@@ -266,7 +272,7 @@ class FamilyEstimator(SVIEstimator):
             self = cls(**meta["params"])
             self.check_params()
             self._note_fixed(going_on=False)
-            io.check_counts(meta, "step", "items", "n_iter", "n_features")
+            io.check_counts(meta, "step", "items", "n_seen", "n_iter", "n_features")
             check_choice("dtype", meta["dtype"], ["float64", "float32"])
             lam, prior = arrays.pop("lambda"), arrays.pop("prior")
             model = cls._model(lam.shape, prior, arrays.pop("hyper"))
@@ -275,6 +281,7 @@ class FamilyEstimator(SVIEstimator):
             clock = {"step": meta["step"], "items": meta["items"]}
             state = State.resume(model, lam - prior, self._n_threads, **clock)
             self.n_features_in_, self._dtype = meta["n_features"], meta["dtype"]
+            self._n_seen = meta["n_seen"]
             if meta["feature_names"]:
                 self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
             vars(self).update(meta["extra"] | {k: arrays[k] for k in arrays if k in cls._extra})

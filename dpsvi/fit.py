@@ -18,6 +18,7 @@ from dpsvi.base import Event, Items, Model, Schedule, Work
 from dpsvi.engines.loop import DIVERGED, RUNNING
 from dpsvi.errors import DivergedError
 from dpsvi.passes import Cuts, Passes
+from dpsvi.signals import Deferred
 from dpsvi.svi import State, step_tables
 from dpsvi.task import Task, make_task, make_works
 
@@ -151,33 +152,35 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
             tally = sum(work.tally for work in works)
             job.checkpoint(Snapshot(state, passes, tally, seconds), now)
 
-    while True:
-        n_threads, most = _segment_size(job, looks, refines)
-        work = passes.grant(0, most)
-        if work is None:
-            return False
-        started = time.perf_counter()
-        try:
-            n_done, rate = run_segment(
-                run, task._replace(works=works[:n_threads]), state, job.schedule,
-                passes.items(work), passes.sizes(work), work.clock, total,
-            )  # fmt: skip
-        except BaseException as error:
-            passes.done(0, work, min(int(task.counter[0]), work.n_steps))
-            if isinstance(error, KeyboardInterrupt):
-                offer(now=True)
-            raise
-        passes.done(0, work, n_done)
-        if n_done < work.n_steps or state.scale < SMALL_SCALE:
-            state.renormalise()
-        if refines is not None and refines.crossed(passes.n_done - n_done, passes.n_done):
-            model.refine(model.hyper, state, take_tally(works))
-        seconds += time.perf_counter() - started
-        if job.observer is not None and looks.crossed(passes.n_done - n_done, passes.n_done):
-            epoch = passes.n_done / passes.steps_a_pass
-            if job.observer(Event(state.step, state.items, epoch, seconds, rate, state)):
-                return True
-        offer(now=False)
+    try:
+        while True:
+            n_threads, most = _segment_size(job, looks, refines)
+            work = passes.grant(0, most)
+            if work is None:
+                return False
+            started, before = time.perf_counter(), state.step
+            try:
+                _, rate = run_segment(
+                    run, task._replace(works=works[:n_threads]), state, job.schedule,
+                    passes.items(work), passes.sizes(work), work.clock, total,
+                )  # fmt: skip
+            finally:
+                n_done = state.step - before
+                passes.done(0, work, n_done)
+            with Deferred():  # parameters are whole when a signal is heard
+                if n_done < work.n_steps or state.scale < SMALL_SCALE:
+                    state.renormalise()
+                if refines is not None and refines.crossed(passes.n_done - n_done, passes.n_done):
+                    model.refine(model.hyper, state, take_tally(works))
+            seconds += time.perf_counter() - started
+            if job.observer is not None and looks.crossed(passes.n_done - n_done, passes.n_done):
+                epoch = passes.n_done / passes.steps_a_pass
+                if job.observer(Event(state.step, state.items, epoch, seconds, rate, state)):
+                    return True
+            offer(now=False)
+    except KeyboardInterrupt:
+        offer(now=True)
+        raise
 
 
 def _segment_size(job: Job, looks: Cuts, refines: Cuts | None) -> tuple[int, int]:

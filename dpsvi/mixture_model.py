@@ -207,6 +207,6 @@ class MixtureEstimator(DensityMixin, FamilyEstimator):
         """
         check_is_fitted(self, "_state")
         check_number("n_samples", n_samples, low=1, integer=True)
-        rng, weights = self._generator(), self._weights(self._state)
+        rng, weights = self._sampler(), self._weights(self._state)
         y = np.sort(rng.choice(len(weights), size=n_samples, p=weights))
         return posterior(self._state, self._expect).draw(y, rng), y

@@ -109,10 +109,7 @@ class TopicEstimator(TopicModel):
         self.check_params()
         going_on = self.warm_start and "_state" in self.__dict__
         self._note_fixed(going_on)
-        known = self.n_features_in_ if going_on else None
-        corpus = self._as_corpus(X, reset=True)
-        if going_on and corpus.n_features != known:
-            raise ValueError(f"warm_start on {known} words, X has {corpus.n_features}")
+        corpus = self._as_corpus(X, reset=not going_on)
         if corpus.nnz == 0:
             raise ValueError(f"empty corpus: {corpus.n_items} documents without any word")
         rng = self._generator()
@@ -128,7 +125,7 @@ class TopicEstimator(TopicModel):
         self._word_counts = np.bincount(train.index, train.value, train.n_features)
         items = as_items(train.offsets, train.index, train.value, FLOAT)
         monitor = Monitor(self, held_out, corpus, y)
-        first = self._state.items
+        first, self._n_seen = self._state.items, train.n_items
         self._optimise(items, rng, monitor)
         self.n_iter_ = -(-(self._state.items - first) // train.n_items)
         self._finish(train)
@@ -165,10 +162,10 @@ class TopicEstimator(TopicModel):
             counts[: len(self._word_counts)] = self._word_counts
         counts += np.bincount(corpus.index, corpus.value, corpus.n_features)
         self._word_counts = counts
-        seen = self._state.items + corpus.n_items
+        self._n_seen = corpus.n_items + (0 if first else self._n_seen)
         monitor = Monitor(self, None, corpus, y)
         items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
-        self._train(self._state, items, 1, rng, monitor, total=max(seen, self.total_samples or 0))
+        self._train(self._state, items, 1, rng, monitor, total=self._total())
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
         self._finish(corpus)
         monitor.close(self._state)
@@ -216,7 +213,8 @@ class TopicEstimator(TopicModel):
             arrays={"lambda": self._natural(state), "word_counts": self._word_counts, **arrays},
             meta={
                 "params": self._params_to_save(), **values,
-                "step": state.step, "docs": state.items, "n_iter": self.n_iter_,
+                "step": state.step, "docs": state.items, "n_seen": self._n_seen,
+                "n_iter": self.n_iter_,
                 "bound": self.bound_, "vocabulary": self.vocabulary_,
                 "feature_names": list(getattr(self, "feature_names_in_", ())),
             },
@@ -230,7 +228,8 @@ class TopicEstimator(TopicModel):
             self = cls(**meta["params"])
             self.check_params()
             self._note_fixed(going_on=False)
-            io.check_counts(meta, "step", "docs", "n_iter")
+            meta.setdefault("n_seen", meta["docs"])  # of files that only counted visits
+            io.check_counts(meta, "step", "docs", "n_seen", "n_iter")
             lam = arrays["lambda"]
             model = self._remake(len(lam), arrays, meta)
             if lam.shape != (len(lam), self.n_components):
@@ -242,7 +241,7 @@ class TopicEstimator(TopicModel):
             self._state = State.resume(
                 model, rows, self._n_threads, step=meta["step"], items=meta["docs"]
             )
-            self._word_counts = arrays["word_counts"]
+            self._word_counts, self._n_seen = arrays["word_counts"], meta["n_seen"]
             self.n_features_in_ = len(lam)
             self.vocabulary_ = tuple(meta["vocabulary"]) if meta["vocabulary"] else None
             if self.vocabulary_ and len(self.vocabulary_) != len(lam):

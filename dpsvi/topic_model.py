@@ -108,7 +108,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
     def _attributes(self, state) -> dict:
         kept = (
             "n_features_in_", "feature_names_in_", "vocabulary_", "_word_counts", "_n_threads",
-            "_started",
+            "_n_seen", "_started",
         )  # fmt: skip
         return {"_state": state} | {k: self.__dict__[k] for k in kept if k in self.__dict__}
 
@@ -242,6 +242,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
     def _as_corpus(self, X, reset: bool, grow: bool = False) -> Corpus:
         """Validate X as scikit-learn or `as_corpus` does; `grow` admits new words at the end."""
         if is_array_like(X):
+            if not reset and "feature_names_in_" not in self.__dict__:  # else validate_data looks
+                self._check_words(getattr(X, "columns", None))
             wider = grow and not reset and np.shape(X)[1:] > (self.n_features_in_,)
             X = validate_data(
                 self, X, reset=reset or wider, accept_sparse="csr", ensure_non_negative=True,
@@ -277,8 +279,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SVIEstimator
         self.vocabulary_ = corpus.vocabulary or self.vocabulary_
 
     def _check_words(self, words) -> None:
-        for i, (new, old) in enumerate(zip(words or (), self.vocabulary_ or (), strict=False)):
-            if new != old:
+        words, known = (() if w is None else w for w in (words, self.vocabulary_))
+        for i, (new, old) in enumerate(zip(words, known, strict=False)):
+            if isinstance(new, str) and new != old:
                 raise ValueError(
                     f"the vocabulary of X has {new!r} as word {i}, that of the fit {old!r}; "
                     "new words must follow the known ones"

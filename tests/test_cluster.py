@@ -1,16 +1,18 @@
 """Master and workers in one process, taking turns: Alg. 1-4 against serial SVI and eq. (4)."""
 
+import time
+
 import numpy as np
 import pytest
 from reference import FixedPasses, TopicCorpus, documents_of, svi
 
 from dpsvi import engines, strategies
 from dpsvi.base import Model
-from dpsvi.cluster import Cluster
+from dpsvi.cluster import Cluster, messages
 from dpsvi.cluster.messages import Pool, deliver, parse
 from dpsvi.cluster.steering import Steering
 from dpsvi.cluster.worker import Worker
-from dpsvi.errors import DivergedError, DpsviError, LostRankError, UnstableError
+from dpsvi.errors import DivergedError, DpsviError, DroppedError, LostRankError, UnstableError
 from dpsvi.expfam.components import Prior
 from dpsvi.expfam.gaussian import first_statistics
 from dpsvi.family import dense_items
@@ -413,6 +415,53 @@ def test_bfloat16_rounds_to_nearest_and_keeps_the_error():
     np.testing.assert_allclose(rows + residual, total, rtol=1e-4, atol=1e-3)
 
 
+# --- what is counted -----------------------------------------------------------------------------
+
+
+def test_nobody_waits_for_an_evaluation(corpus):
+    """It is no part of the training time, so it is not of the waiting either."""
+    looks = []
+
+    def observer(event):
+        looks.append(event.step)
+        time.sleep(0.5)
+
+    master = take_turns(job(*lda(corpus, "collapsed"), observer=observer), 1)
+    assert len(looks) == 2
+    assert sum(e.waited for e in master.exchanges) < 0.5 and master.seconds < 0.5
+
+
+def test_updates_that_wait_for_others_are_in_flight(corpus):
+    """With M = 8 many steps would not see each other, however large the rate is."""
+    work, most = job(*lda(corpus, "collapsed"), n_passes=4, master_batch=8, most_blind=0.3), []
+
+    def look(master, turns):
+        flying = [g.work for g in master._grants.values() if g.reading is not None]
+        flying += [grant.work for grant, *_ in master._collected]
+        most.append(sum(each.n_steps for each in flying) / master._allotment.room(2))
+
+    take_turns(work, 2, look)
+    assert max(most) <= 1
+
+
+@pytest.mark.parametrize("prefetch", [False, True])
+def test_prefetched_rows_are_in_the_message(corpus, prefetch, monkeypatch):
+    """Read later, from the master's own, they would keep it from merging meanwhile."""
+    from dpsvi.cluster.master import Master
+    from dpsvi.cluster.window import Window
+
+    monkeypatch.setattr(messages, "SHARED_FROM", 0)
+    work = job(*lda(corpus, "collapsed"), prefetch=prefetch)
+    window = Window.like(work.state.shared.rows, 2, {1})
+    master, worker = Master(work, 1, window=window), Worker(work)
+    master.take(1, deliver(worker.hello(), worker.pool, master.pool))
+    grant = deliver(master.outbox.pop()[1], master.pool, worker.pool)
+    ask = next(worker.turn(grant))
+    master.take(1, deliver(ask, worker.pool, master.pool))
+    answer = master.outbox.pop()[1]
+    assert ("base" in answer.arrays) == prefetch == (not window.busy)
+
+
 # --- what goes wrong -----------------------------------------------------------------------------
 
 
@@ -453,10 +502,21 @@ def test_the_last_worker_cannot_be_lost(corpus):
         take_turns(job(*lda(corpus, "collapsed")), 2, lose)
 
 
+def test_a_rank_that_was_left_behind_asks_nobody(monkeypatch):
+    """It would wait for ever; and its end must not be that of the others."""
+    from dpsvi.cluster import world
+
+    here = world.World(2, 3, left=True)
+    monkeypatch.setattr(world, "world", lambda: here)
+    with pytest.raises(DroppedError) as caught:
+        world.agree(3)
+    assert isinstance(caught.value, SystemExit) and caught.value.code == 0
+
+
 def test_signals_wait_for_the_end_of_a_merge():
     import signal
 
-    from dpsvi.cluster.signals import Deferred
+    from dpsvi.signals import Deferred
 
     seen = []
     before = signal.signal(signal.SIGUSR1, lambda *_: seen.append("handled"))

@@ -441,6 +441,32 @@ print(lda.n_batch_iter_ > 0, np.allclose(theta.sum(axis=1), 1), np.all(lda.compo
 """
 
 
+@pytest.mark.parametrize("where", ["observer", "before the steps"])
+def test_an_interrupt_loses_no_document(corpus, where):
+    """It leaves a checkpoint that knows just what was done, wherever it comes."""
+    kept, model = [], lda("collapsed", corpus.n_features)
+    state = State.start(model, np.random.default_rng(3), 1)
+    items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
+    passes = Passes(corpus.n_items, 10, 3, 0)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    def checkpoint(snapshot, now):
+        kept.append((snapshot.passes.n_done, snapshot.state.step, now))
+        if where != "observer" and len(kept) == 2:
+            passes.items = interrupt
+
+    job = Job(
+        state, items, passes, constant(0.1), local_steps=2, checkpoint=checkpoint,
+        observer=interrupt if where == "observer" else None,
+    )  # fmt: skip
+    with pytest.raises(KeyboardInterrupt):
+        engines.get("serial")(job)
+    assert kept[-1][2] and kept[-1][0] == kept[-1][1] > 0
+    assert not any(now for *_, now in kept[:-1])
+
+
 @pytest.mark.parametrize(
     ("engine", "n_jobs", "kept"),
     [("serial", 1, False), ("threads", 2, False), ("threads", 1, True)],

@@ -327,6 +327,23 @@ def test_parameters_set_after_the_fit_change_no_answer(name, rng, tmp_path):
 
 
 @every_member
+def test_resume_without_a_folder(name, rng):
+    member = members.get(name)
+    with pytest.raises(ValueError, match="resume needs the checkpoint_dir"):
+        member.estimator().resume(**member.data(rng, 40))
+
+
+@every_member
+def test_a_new_fit_leaves_nothing_of_the_last(name, rng):
+    member = members.get(name)
+    data = member.data(rng, 40)
+    estimator = fit(member, data, max_iter=1)
+    estimator.of_another_fit_ = 1
+    estimator.fit(**data)
+    assert not hasattr(estimator, "of_another_fit_")
+
+
+@every_member
 def test_what_could_not_be_loaded_is_not_saved(name, rng, tmp_path):
     member = members.get(name)
     estimator = fit(member, member.data(rng, 40), max_iter=1)

@@ -79,6 +79,68 @@ def test_two_workers_killed_one_after_the_other(corpus_file, tmp_path, held_out)
     assert perplexity(out, corpus_file) < 1.01 * held_out
 
 
+@OPENMPI
+def test_two_workers_killed_at_once(corpus_file, tmp_path, held_out):
+    out = tmp_path / "run"
+    run = launch("openmpi", 4, *arguments(corpus_file, out, 300), options=ULFM)
+    until(lambda: training(out))
+    numbers = run.ranks()
+    for rank in (1, 3):
+        os.kill(numbers[rank], signal.SIGKILL)
+    assert run.wait(100) == 0, run.err
+    assert "rank 3 is lost" in run.err and "rank 1 is lost" in run.err
+    assert perplexity(out, corpus_file) < 1.01 * held_out
+
+
+@OPENMPI
+def test_the_last_worker_killed_leaves_a_checkpoint_of_all_that_was_done(corpus_file, tmp_path):
+    out = tmp_path / "run"
+    given = arguments(corpus_file, out, 5000, "--checkpoint-seconds", "3600")
+    run = launch("openmpi", 2, *given, options=ULFM)
+    until(lambda: training(out))
+    run.send(1)
+    assert run.wait(30) == 5, run.err
+    assert "no worker is left" in run.err
+    last = [json.loads(line) for line in (out / "metrics.jsonl").open()][-1]
+    assert read_newest(out).meta["step"] >= last["step"] > 0
+
+
+PROGRAM = """
+import sys, time
+from pathlib import Path
+from dpsvi import DPSVILDA, Cluster
+corpus, out = sys.argv[1], Path(sys.argv[2])
+
+def look(event):
+    (out / "training").touch()
+    return (out / "enough").exists()
+
+lda = DPSVILDA(5, engine="mpi", batch_size=4, local_steps=4, max_iter=10**6, random_state=0,
+               callbacks=[look], cluster=Cluster(silent_seconds=2)).fit(corpus)
+time.sleep(2)
+lda.save(out / "model")
+"""
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("wakes", [False, True])
+def test_a_program_goes_on_without_a_frozen_rank(kind, wakes, corpus_file, tmp_path):
+    """It ends well although that rank never ends, or raises when it wakes up."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    run = launch(kind, 3, "-m", "mpi4py", program, corpus_file, tmp_path)
+    until((tmp_path / "training").exists)
+    number = run.ranks()[2]
+    os.kill(number, signal.SIGSTOP)
+    time.sleep(5)
+    if wakes:
+        os.kill(number, signal.SIGCONT)
+    (tmp_path / "enough").touch()
+    assert run.wait(60) == 0, run.err
+    assert "rank 2 is lost (not heard of" in run.err
+    assert DPSVILDA.load(tmp_path / "model").n_batch_iter_ > 0
+
+
 @pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("rank", [0, 2])
 def test_without_ulfm_a_death_ends_the_job_and_it_resumes(kind, rank, corpus_file, tmp_path,

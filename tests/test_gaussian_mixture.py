@@ -371,6 +371,16 @@ def test_partial_fit_follows_a_stream(rng):
         stream.partial_fit(X[:, :2])
 
 
+def test_points_of_several_passes_count_once(rng):
+    X, *_ = clusters(rng, 500)
+    settings = dict(random_state=0, batch_size=500, learning_rate=1.0, max_iter=7)
+    for total, expected in ((None, 1000), (2000, 2000), (250, 250)):
+        mixture = DPSVIGaussianMixture(3, total_samples=total, **settings).fit(X)
+        assert mixture.weight_concentration_.sum() == pytest.approx(501)
+        mixture.partial_fit(X)
+        assert mixture.weight_concentration_.sum() == pytest.approx(expected + 1)
+
+
 def test_warm_start_goes_on(rng):
     X, *_ = clusters(rng)
     once = DPSVIGaussianMixture(

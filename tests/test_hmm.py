@@ -610,6 +610,23 @@ def test_bad_symbols_are_refused(X, message):
         hmm.predict(X)
 
 
+def test_windows_of_another_length(rng):
+    X, lengths, _ = chains(rng, [100, 200])
+    hmm = DPSVIHMM(2, window=50, warm_start=True, random_state=0, max_iter=1)
+    hmm.fit(X, lengths=lengths)
+    steps = hmm.n_batch_iter_
+    hmm.set_params(window=10, batch_size=10).fit(X, lengths=lengths)
+    assert hmm.n_batch_iter_ == steps + 3
+
+
+def test_sampling_asks_no_other_rank(rng):
+    X, lengths, _ = chains(rng, [50])
+    hmm = DPSVIHMM(2, random_state=0, max_iter=1).fit(X, lengths=lengths)
+    expected = hmm.sample(5)
+    hmm.engine = "mpi"
+    assert all(np.array_equal(a, b) for a, b in zip(hmm.sample(5), expected, strict=True))
+
+
 def test_sizes_must_stay(rng):
     X, lengths, _ = chains(rng, [10, 20])
     hmm = DPSVIHMM(2, random_state=0).partial_fit(X, lengths=lengths)

@@ -179,6 +179,29 @@ def test_total_samples(X):
     assert mass(model.partial_fit(X)) == pytest.approx(2 * X.sum(), rel=1e-4), "documents seen"
 
 
+def test_documents_of_several_passes_count_once(X):
+    settings = dict(learning_rate=1.0, batch_size=300)
+    model = make(**settings, max_iter=5).fit(X)
+    assert mass(model.partial_fit(X)) == pytest.approx(2 * X.sum(), rel=1e-4)
+    fewer = make(**settings, max_iter=5, total_samples=150).fit(X)
+    assert mass(fewer.partial_fit(X)) == pytest.approx(0.5 * X.sum(), rel=1e-4), "as given"
+
+
+def test_warm_start_on_other_words(X):
+    """As many, but others: topics would be given other names."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X.toarray(), columns=[f"w{i}" for i in range(60)])
+    model = make(warm_start=True, max_iter=1).fit(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        model.fit(frame.rename(columns=lambda name: "z" + name))
+    assert model.feature_names_in_[0] == "w0"
+    words = make(warm_start=True, max_iter=1).fit(as_corpus(X, vocabulary=list(frame.columns)))
+    for other in (as_corpus(X, vocabulary=list(frame.columns[::-1])), frame[frame.columns[::-1]]):
+        for method in (words.fit, words.partial_fit, words.transform):
+            with pytest.raises(ValueError, match="has 'w59' as word 0, that of the fit 'w0'"):
+                method(other)
+
+
 def test_partial_fit_after_fit(X):
     model = make().fit(X)
     before = model.components_.copy()

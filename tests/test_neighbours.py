@@ -177,6 +177,34 @@ def test_rows_come_back_from_the_window():
         assert window is None and state.shared.rows is rows
 
 
+def test_two_ranks_that_end_together_let_nobody_wait():
+    """When the first is dropped there is room for what the second had asked for."""
+    from types import SimpleNamespace
+
+    from dpsvi.cluster.lead import _serve
+    from dpsvi.cluster.world import World
+
+    window, dropped = Window.like(np.zeros((3, 4), np.float32), 4, {1, 2}), []
+
+    def drop(rank, reason):
+        dropped.append(rank)
+        for other in {1, 2} - set(dropped):
+            window.begin(other)
+        master.finished = len(dropped) == 2
+
+    def rest(pause):
+        pytest.fail("the master waits for a dead rank to end its reading")
+
+    master = SimpleNamespace(
+        window=window, finished=False, outbox=[], places={}, drop=drop,
+        job=SimpleNamespace(cluster=SimpleNamespace(on_lost="drop")),
+    )  # fmt: skip
+    channel = SimpleNamespace(poll=list, lost=lambda: {1: "dead", 2: "dead"}, rest=rest)
+    quiet = SimpleNamespace(deliver=lambda: None, forget=lambda rank: None)
+    _serve(master, channel, None, World(0, 4), quiet, quiet)
+    assert sorted(dropped) == [1, 2] and not window.busy
+
+
 @pytest.mark.parametrize("asked", ["now", "before"])
 @pytest.mark.parametrize("leaves", [False, True])
 def test_a_rank_that_asks_and_dies_lets_nobody_wait(asked, leaves):

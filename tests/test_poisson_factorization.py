@@ -11,8 +11,8 @@ from dpsvi import DPSVIPoissonFactorization
 from dpsvi.expfam import gamma
 from dpsvi.expfam.digamma import exp_digamma
 from dpsvi.jit import kernel
-from dpsvi.kernels.poisson import solve_rate
-from dpsvi.models.poisson_factorization import completion, read
+from dpsvi.kernels.poisson import SWEEPS, solve_rate
+from dpsvi.models.poisson_factorization_parts.model import completion, read
 
 A, A1, B1, C, C1, D1 = 0.4, 0.5, 2.0, 0.6, 0.7, 3.0  # a, a', b', c, c', d'
 PRIOR = dict(
@@ -320,12 +320,22 @@ def test_held_out_score_is_near_that_of_the_truth(fitted):
     assert model.score(test) > constant + 0.1
 
 
+def test_iterations_may_change_while_a_fit_goes_on(fitted):
+    """As many as today's parameters say, for the fit that goes on only."""
+    _, X, *_ = fitted
+    model = DPSVIPoissonFactorization(4, max_iter=1, max_user_iter=1, user_tol=0, random_state=0)
+    model.fit(X[:500])
+    before = model._state
+    model.set_params(max_user_iter=7, warm_start=True).fit(X[:500])
+    assert model._state.model.hyper[SWEEPS] == 7 and before.model.hyper[SWEEPS] == 1
+
+
 def test_score_by_hand(fitted, monkeypatch):
     model, X, *_ = fitted
     X = X[2500:2530]
     first = np.floor(X / 2)
     known = scipy.sparse.csr_array(X)
-    module = "dpsvi.models.poisson_factorization.split_tokens"
+    module = "dpsvi.models.poisson_factorization_parts.model.split_tokens"
     monkeypatch.setattr(module, lambda value: (np.floor(value / 2), value - np.floor(value / 2)))
     q = read(model._state)
     size = (q.shape / q.rate).sum(axis=0) / 2

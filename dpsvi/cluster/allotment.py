@@ -7,7 +7,7 @@ import numpy as np
 from dpsvi.cluster.steering import Steering
 from dpsvi.fit import Job, blind_steps
 
-# B where nothing is said: on wiki the bytes a document, 84,000 at B = 1 and 15,700 at 64, hardly
+# B where nothing is said: on wiki the bytes a document, 84,000 at B = 1 and 14,000 at 64, hardly
 # fall any more (experiments/results/cluster/exchange-wiki.md).
 LOCAL_STEPS = 128
 _PASS_IN_FLIGHT = 0.1  # and no more of a pass than this with all workers together

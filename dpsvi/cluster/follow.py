@@ -18,6 +18,7 @@ from dpsvi.fit import Job
 
 log = logging.getLogger(__name__)
 
+_NO_ANSWER = "no answer"
 _ABORT_APART, _ABORT_LATEST = 0.5, 2.0  # seconds
 
 
@@ -56,13 +57,15 @@ def follow(job: Job, here: World, pulse: Pulse) -> bool:
         channel.send(0, _note(worker, "leave", f"failed: {error}"))
         channel.flush(1.0)
         raise
-    reason = message.header["reason"] if message is not None else "no answer"
+    reason = message.header["reason"] if message is not None else _NO_ANSWER
     if reason == DROPPED and interrupt is None:
         log.warning("the others go on without this rank: it was silent for too long")
         # Not before they have ended: a rank that leaves with an error ends the whole job.
         while channel.receive(still_there)[1].header["kind"] != "stop":
             pass
+        here.left = True
         raise DroppedError("the others have gone on without this rank: it was silent for too long")
+    here.left = interrupt is not None and reason in (DROPPED, _NO_ANSWER)
     here.lost |= set(message.header.get("lost", ()) if message is not None else ())
     if message is not None and "rows" in message.arrays:
         _adopt(job.state, message)

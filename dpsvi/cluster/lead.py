@@ -20,24 +20,24 @@ from dpsvi.cluster.channel import DROPPED, LEAVE_SECONDS, LONGEST, POLLS, Channe
 from dpsvi.cluster.master import Master
 from dpsvi.cluster.messages import Message, Pool, deliver
 from dpsvi.cluster.pulse import SILENT, Pulse
-from dpsvi.cluster.signals import Deferred
 from dpsvi.cluster.window import opened
 from dpsvi.cluster.worker import Worker
 from dpsvi.cluster.world import World, launched_with_ulfm
 from dpsvi.errors import DivergedError, LostRankError
 from dpsvi.fit import Job
+from dpsvi.signals import Deferred
 
 log = logging.getLogger(__name__)
 
 
 def lead(job: Job, here: World, pulse: Pulse | None, n_workers: int) -> bool:
     """Be the master, and a worker too where that is wanted; whether the observer ended the fit."""
-    with opened(job.state, here.near, here.size) as window:
+    with Deferred() as signals, opened(job.state, here.near, here.size) as window:
         master = Master(job, n_workers, pool=Pool(shared=bool(here.near)), window=window)
-        return _lead(master, here, pulse, n_workers)
+        return _lead(master, here, pulse, n_workers, signals)
 
 
-def _lead(master, here, pulse, n_workers) -> bool:
+def _lead(master, here, pulse, n_workers, signals) -> bool:
     job, channel = master.job, None
     if here.others:
         channel = Channel(here.data, master.pool, here.near, pulse.silent)
@@ -47,8 +47,7 @@ def _lead(master, here, pulse, n_workers) -> bool:
         local = _LocalWorker(job, master, here.near.ring if here.near else lambda: None)
     reason = "failed"
     try:
-        with Deferred() as signals:
-            _serve(master, channel, local, here, pulse, signals)
+        _serve(master, channel, local, here, pulse, signals)
         reason = "done"
     except KeyboardInterrupt:
         reason = "interrupted"
@@ -57,6 +56,11 @@ def _lead(master, here, pulse, n_workers) -> bool:
         raise
     except DivergedError as error:
         reason = f"diverged: {error}"
+        raise
+    except LostRankError as error:
+        reason = f"failed: {error}"
+        if job.checkpoint is not None:  # all that came before is there
+            job.checkpoint(master.snapshot(), True)
         raise
     except Exception as error:
         reason = f"failed: {error}"
@@ -89,9 +93,8 @@ def _serve(master, channel, local, here, pulse, signals) -> None:
                 # Before anything else, and instead of what it still asks for: an answer would let
                 # it read, and it would never end.
                 held = deque([(rank, what), *(item for item in held if item[0] != rank)])
-                if window is not None:
-                    window.end(rank)
-        while held and not (window is not None and window.busy):
+        while held and not _read_by_others(window, held):
+            signals.deliver()
             rank, what = held.popleft()
             if isinstance(what, str):
                 _lose(master, rank, what, here, pulse)
@@ -100,7 +103,7 @@ def _serve(master, channel, local, here, pulse, signals) -> None:
                 _lose(master, rank, what.header["reason"], here, pulse)
             else:
                 master.take(rank, what)
-            signals.deliver()
+        signals.deliver()
         outbox, master.outbox = master.outbox, []
         for rank, message in outbox:
             if rank == 0:
@@ -115,6 +118,16 @@ def _serve(master, channel, local, here, pulse, signals) -> None:
             time.sleep(POLLS[1])
 
 
+def _read_by_others(window, held) -> bool:
+    """Whether somebody reads the master's rows who has not ended meanwhile."""
+    if window is None:
+        return False
+    for rank, what in held:
+        if _ends(what):
+            window.end(rank)
+    return window.busy
+
+
 def _ends(what: Message | str) -> bool:
     """Whether nothing more will come of a rank: it says that it leaves, or is lost."""
     return isinstance(what, str) or what.header["kind"] == "leave"
@@ -123,7 +136,8 @@ def _ends(what: Message | str) -> bool:
 def _lose(master, rank, reason, here, pulse):
     _forget(rank, reason, here, pulse)
     host, number = master.places.get(rank, (None, None))
-    if rank in here.frozen and host == platform.node() and launched_with_ulfm():
+    local = rank in here.near if here.near else host == platform.node()
+    if rank in here.frozen and local and launched_with_ulfm():
         # A dead rank is no trouble to this MPI; a stopped one keeps mpiexec from ending.
         with suppress(ProcessLookupError):
             os.kill(number, signal.SIGKILL)

@@ -32,6 +32,7 @@ class _Grant(NamedTuple):
     work: Work
     reading: Reading | None = None  # None until its rows were asked for and sent
     n_bytes: int = 0  # of the messages that asked for them and took them
+    paused: float = 0.0  # seconds before that in which nobody was answered, and that do not count
 
 
 class _Ask(NamedTuple):
@@ -73,7 +74,7 @@ class Master:
         self.workers: set[int] = set()
         self.lost: dict[int, str] = {}
         self.places: dict[int, tuple[str, int]] = {}  # host and process number
-        self.busy = 0.0  # seconds computed for messages
+        self.busy = 0.0  # seconds computed for messages since all began
         self._grants: dict[int, _Grant] = {}
         self._asks: list[_Ask] = []
         self._collected: list[tuple[_Grant, Update, dict, Message]] = []
@@ -85,6 +86,7 @@ class Master:
         self._allotment = Allotment(job, self.strategy.bears)
         self._applied = self.passes.n_done
         self._started, self._before = None, job.seconds
+        self._paused, self._paused_before = 0.0, dict[int, float]()  # till a worker's last answer
 
     @property
     def finished(self) -> bool:
@@ -127,6 +129,7 @@ class Master:
         """
         if worker in self.lost:
             return
+        started = self._work_clock()
         self.lost[worker] = reason
         self.workers.discard(worker)
         self.n_workers -= 1
@@ -144,6 +147,7 @@ class Master:
             raise LostRankError("no worker is left")
         if not self.finished:
             self._serve()
+        self.busy += self._work_clock() - started
 
     def stop_message(self, reason: str, lost: set[int], parameters: bool) -> Message:
         """What ends a worker; with the final parameters it holds the model everybody keeps."""
@@ -220,13 +224,14 @@ class Master:
         for grant, update, report, message in collected:
             staleness = parameters.version - 1 - update.reading.version
             n_bytes = message.n_bytes + grant.n_bytes
+            waited = max(0.0, report["waited"] - grant.paused)
             self.exchanges.append(
                 Exchange(
-                    grant.worker, report["n_items"], n_bytes, report["waited"], staleness,
+                    grant.worker, report["n_items"], n_bytes, waited, staleness,
                     report["seconds"],
                 )
             )  # fmt: skip
-            self._allotment.learn(grant.worker, report["waited"], report["seconds"])
+            self._allotment.learn(grant.worker, waited, report["seconds"])
             state.step += report["n_done"]
             state.items += report["n_items"]
             self._applied += report["n_done"]
@@ -257,7 +262,9 @@ class Master:
 
     def _pause(self, seconds, worked):
         """Take what was since then out of the training time, which it was no part of."""
-        self._started += self.seconds - seconds
+        pause = self.seconds - seconds
+        self._started += pause
+        self._paused += pause
         self.busy -= self._work_clock() - worked
 
     # --- answers ------------------------------------------------------------------------------
@@ -267,7 +274,7 @@ class Master:
         if len(self.workers) < self.n_workers:
             return  # all begin together
         if self._started is None:
-            self._started = self._clock()
+            self._started, self.busy = self._clock(), 0.0
         waiting, self._asks = self._asks, []
         for ask in waiting:
             if not self._answer(ask):
@@ -299,8 +306,11 @@ class Master:
         else:
             message, n_bytes = self._rows_for(ask, header)
             reading = self.parameters.read(ask.touched)
-            n_bytes += ask.n_bytes
-            self._grants[ask.want] = grant._replace(reading=reading, n_bytes=n_bytes)
+            paused = self._paused - self._paused_before.get(ask.worker, 0.0)
+            self._paused_before[ask.worker] = self._paused
+            self._grants[ask.want] = grant._replace(
+                reading=reading, n_bytes=n_bytes + ask.n_bytes, paused=paused
+            )
         self.outbox.append((ask.worker, message))
         return True
 
@@ -336,7 +346,11 @@ class Master:
         return missing
 
     def _in_flight(self) -> int:
-        return sum(g.work.n_steps for g in self._grants.values() if g.reading is not None)
+        """Steps being made, or made and not merged."""
+        collected = sum(grant.work.n_steps for grant, *_ in self._collected)
+        return collected + sum(
+            grant.work.n_steps for grant in self._grants.values() if grant.reading is not None
+        )
 
     def report(self) -> None:
         """Log what the exchanges cost, and leave it for whoever asked."""

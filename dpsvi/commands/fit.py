@@ -188,7 +188,7 @@ def run(args, resume: bool = False) -> int:
             (estimator.resume if resume else estimator.fit)(**data)
         if first:
             side.write(folder, estimator, data)
-            if estimator.exchanges_:
+            if estimator.exchanges_.get("exchanges"):
                 folder.write_exchanges(estimator.exchanges_, estimator.history_)
             estimator.save(folder.path)
             side.write_page(folder)

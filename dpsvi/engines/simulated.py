@@ -24,11 +24,11 @@ from dpsvi.cluster.calibrate import measure
 from dpsvi.cluster.master import Master
 from dpsvi.cluster.messages import Message, deliver
 from dpsvi.cluster.prepare import for_workers
-from dpsvi.cluster.signals import Deferred
 from dpsvi.cluster.virtual import VirtualCluster
 from dpsvi.cluster.worker import Worker
 from dpsvi.engines.loop import DIVERGED, RUNNING, add_rows
 from dpsvi.fit import Job
+from dpsvi.signals import Deferred
 
 
 def fit(job: Job) -> bool:

@@ -151,6 +151,7 @@ class DPSVIHMM(Answers, FamilyEstimator):
 
     _kind = "hmm"
     _free = ("algorithm", "buffer")
+    _settings = ("window",)
     _extra = ("n_symbols_",)
     _model = staticmethod(from_arrays)
 
@@ -170,6 +171,13 @@ class DPSVIHMM(Answers, FamilyEstimator):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), low=1, integer=True)
         check_number("buffer", self.buffer, low=1, integer=True)
+
+    def _note_fixed(self, going_on) -> None:
+        if going_on and (self.window is None) != (self._started["window"] is None):
+            raise ValueError(
+                f"window was {self._started['window']} when the fit started, got {self.window}"
+            )
+        super()._note_fixed(going_on)
 
     @unchanged_on_error
     @with_callbacks

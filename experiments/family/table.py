@@ -32,7 +32,8 @@ def table(points: list[dict], title: str, source: str) -> str:
     """Each tool's last score and seconds, and how much sooner ours had the peer's last score.
 
     A peer that has long stopped improving is not the slower for it: the time at which it came
-    close to its last score is compared, too.
+    close to its last score is compared, too.  That is known as well as the points are close: it
+    came close after the last point that was not, and this is what ours is compared with.
     """
     lines = [title, "", source, ""]
     for problem, tools in curves(points).items():
@@ -48,7 +49,7 @@ def table(points: list[dict], title: str, source: str) -> str:
             cells = [
                 name, _spread([p["score"] for p in last], "{:.5g}"),
                 _spread([p["seconds"] for p in last], "{:.3g}"),
-                _spread([_close(curve) for curve in seeds.values()], "{:.3g} s"),
+                _between([_close(curve) for curve in seeds.values()]),
             ]  # fmt: skip
             lines.append("| " + " | ".join(cells + _sooner(ours, name, seeds)) + " |")
         lines.append("")
@@ -70,7 +71,7 @@ def _sooner(ours, name, seeds):
         # Its first point may be past the score already: it was there even sooner.
         at_once |= times[-1] in [one[0]["seconds"] for one in mine]
         ratios.append(curve[-1]["seconds"] / max(times[-1], 1e-3))
-        close.append(_close(curve) / max(times[-1], 1e-3))
+        close.append(_close(curve)[0] / max(times[-1], 1e-3))
     n_reached = int(np.isfinite(times).sum())
     if not np.isfinite(median(times)):
         return [f"reached by {n_reached} of {len(times)}" if n_reached else "not reached", "", ""]
@@ -78,13 +79,19 @@ def _sooner(ours, name, seeds):
     some = f"; {n_reached} of {len(times)} seeds" if n_reached < len(times) else ""
     return [
         bound[0] + _spread(times, "{:.3g} s") + some, bound[1] + _spread(ratios, "{:.1f}"),
-        bound[1] + _spread(close, "{:.1f}"),
+        f"at least {_spread(close, '{:.1f}')}" if median(close) else "",
     ]  # fmt: skip
 
 
-def _close(curve) -> float:
-    """Seconds until the score was nearly the last one."""
-    return seconds_to(curve, curve[-1]["score"] - CLOSE)
+def _close(curve) -> tuple[float, float]:
+    """Between which seconds the score came close to the last one."""
+    first = next(i for i, p in enumerate(curve) if p["score"] >= curve[-1]["score"] - CLOSE)
+    return curve[first - 1]["seconds"] if first else 0.0, curve[first]["seconds"]
+
+
+def _between(times) -> str:
+    low, high = (median(some) for some in zip(*times, strict=True))
+    return f"{low:.3g} to {high:.3g} s" if low else f"at most {high:.3g} s"
 
 
 def _spread(values, form):

@@ -55,7 +55,7 @@ MEMBER = Member(
         (dict(buffer=0), "buffer must be an integer >= 1"),
     ],
     others=dict(
-        n_components=2, emission="categorical", covariance_type="diag", window=4,
+        n_components=2, emission="categorical", covariance_type="diag",
         startprob_prior=2.0, transmat_prior=2.0, means_prior=[0.0, 0.0], beta_prior=2.0,
         dof_prior=5.0, scale_prior=[[1.0, 0.0], [0.0, 1.0]], emissionprob_prior=2.0, n_features=4,
     ),  # fmt: skip

@@ -52,6 +52,6 @@ MEMBER = Member(
     ],
     others=dict(
         n_components=5, user_shape=0.5, item_shape=0.5, user_rate_shape=0.5, item_rate_shape=0.5,
-        user_rate_mean=2.0, item_rate_mean=2.0, max_user_iter=3, user_tol=0.1,
+        user_rate_mean=2.0, item_rate_mean=2.0,
     ),  # fmt: skip
 )

@@ -109,7 +109,7 @@ class Answers:
         if currstate is not None:
             last = len(self.startprob_) - 1
             check_number("currstate", currstate, low=0, high=last, integer=True)
-        rng, cumulative = self._generator(), np.cumsum(self.transmat_, axis=1)[:, :-1]
+        rng, cumulative = self._sampler(), np.cumsum(self.transmat_, axis=1)[:, :-1]
         states = np.empty(n_samples, np.int64)
         first = np.searchsorted(np.cumsum(self.startprob_)[:-1], rng.random(), side="right")
         states[0] = first if currstate is None else currstate

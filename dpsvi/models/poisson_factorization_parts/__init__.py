@@ -1,0 +1,1 @@
+"""What :mod:`dpsvi.models.poisson_factorization` is made of."""

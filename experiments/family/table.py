@@ -106,6 +106,7 @@ def plot(points: list[dict], title: str, path: Path) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     problems = curves(points)
     figure, panels = plt.subplots(
@@ -133,6 +134,7 @@ def plot(points: list[dict], title: str, path: Path) -> None:
         left, right = axes.get_xlim()
         if right < 10 * left:  # all after the same time: a wider range has readable ticks
             axes.set_xlim(left / 4, right * 4)
+        axes.xaxis.set_minor_formatter(NullFormatter())  # labels of less than a decade overlap
         axes.set_title(problem, fontsize=10, loc="left")
         axes.set_xlabel("seconds of training")
         axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(0, -0.14), ncols=2)

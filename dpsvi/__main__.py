@@ -140,8 +140,6 @@ def _end_rank(code: int, together: bool) -> None:
         return
     from dpsvi.cluster.world import abort, launched_with_ulfm, world
 
-    sys.stdout.flush()
-    sys.stderr.flush()
     if world().frozen and together and code == 0 and launched_with_ulfm():
         print("dpsvi: finished, but without ranks that were silent", file=sys.stderr, flush=True)
         code = LOST

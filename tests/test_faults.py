@@ -119,6 +119,9 @@ lda = DPSVILDA(5, engine="mpi", batch_size=4, local_steps=4, max_iter=10**6, ran
                callbacks=[look], cluster=Cluster(silent_seconds=2)).fit(corpus)
 time.sleep(2)
 lda.save(out / "model")
+print("saved")
+if "raises" in sys.argv:
+    raise RuntimeError("something else")
 """
 
 
@@ -138,7 +141,22 @@ def test_a_program_goes_on_without_a_frozen_rank(kind, wakes, corpus_file, tmp_p
     (tmp_path / "enough").touch()
     assert run.wait(60) == 0, run.err
     assert "rank 2 is lost (not heard of" in run.err
+    assert "saved" in run.out, "nothing printed is lost"
     assert DPSVILDA.load(tmp_path / "model").n_batch_iter_ > 0
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_a_program_that_fails_beside_a_frozen_rank(kind, corpus_file, tmp_path):
+    """What ends the ranks that would not end is not to hide that the program failed."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    run = launch(kind, 3, "-m", "mpi4py", program, corpus_file, tmp_path, "raises")
+    until((tmp_path / "training").exists)
+    run.send(2, signal.SIGSTOP)
+    time.sleep(5)
+    (tmp_path / "enough").touch()
+    assert run.wait(60) != 0, run.err
+    assert "something else" in run.err
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
@@ -193,7 +211,7 @@ def test_a_frozen_rank(kind, on_lost, corpus_file, tmp_path, held_out):
     code = run.wait(60)
     assert re.search(r"rank 3 is lost.*not heard of for \d", run.err), run.err
     if on_lost == "abort":
-        assert code == 5
+        assert code == 5, run.err
     else:
         assert code == 0
         assert perplexity(out, corpus_file) < 1.01 * held_out

@@ -6,8 +6,9 @@ import atexit
 import logging
 import os
 import platform
+import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -127,18 +128,23 @@ def world() -> World:
 def _leave_the_frozen(here: World) -> None:
     """End the job where ranks were stopped: MPI would wait for them at its end, for ever."""
     if here.frozen:
-        abort(LOST if launched_with_ulfm() else 0)
+        failed = launched_with_ulfm() or hasattr(sys, "last_value")  # an exception nobody caught
+        abort(LOST if failed else 0)
 
 
 def abort(code: int) -> None:
     """End all processes of the job with `code`."""
     from mpi4py import MPI
 
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # closed, or nobody reads it any more
+            stream.flush()
     here = world()
-    if here.rank == 0 and not here.others and not here.frozen:
-        # Open MPI's mpiexec (5.0.11) ends with 0 when the only process that is left aborts.
-        os._exit(code)
-    MPI.COMM_WORLD.Abort(code)
+    if here.rank != 0 or here.others or here.frozen:
+        MPI.COMM_WORLD.Abort(code)
+    # Open MPI's mpiexec (5.0.11) ends with 0 when the only process that is left aborts; MPICH's
+    # Abort (5.0.2) can return, and what came then might end the job with another code.
+    os._exit(code)
 
 
 def launched_with_ulfm() -> bool:

@@ -144,8 +144,9 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
     def _resolve_batch_size(self) -> int:
         return self.batch_size
 
-    def _total(self) -> float:
-        """N of `partial_fit`: as given, or the items seen, those of `fit` once for all passes."""
+    def _count_seen(self, n_items: int, first: bool) -> float:
+        """N of a `partial_fit` of so many items: as given, or all seen, those of a fit once."""
+        self._n_seen = n_items + (0 if first else self._n_seen)
         return self._n_seen if self.total_samples is None else self.total_samples
 
     def _schedule(self):
@@ -167,7 +168,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         if self._checkpoint is not None:
             seed = self._checkpoint.meta["fit"]["seed"]
         else:
-            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+            seed = self._draw_seed()
         if self.engine == "mpi":
             seed = agree(seed)
         self._seed = int(seed)
@@ -175,7 +176,10 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _sampler(self) -> np.random.Generator:
         """One for draws from a fitted model: every process that asks has its own."""
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        return np.random.default_rng(self._draw_seed())
+
+    def _draw_seed(self) -> int:
+        return check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
 
     def _agree(self, answer: bool) -> bool:
         """The answer of the first rank, on all ranks that are still together."""

@@ -167,11 +167,14 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
             finally:
                 n_done = state.step - before
                 passes.done(0, work, n_done)
-            with Deferred():  # parameters are whole when a signal is heard
-                if n_done < work.n_steps or state.scale < SMALL_SCALE:
-                    state.renormalise()
-                if refines is not None and refines.crossed(passes.n_done - n_done, passes.n_done):
-                    model.refine(model.hyper, state, take_tally(works))
+            folds = n_done < work.n_steps or state.scale < SMALL_SCALE
+            learns = refines is not None and refines.crossed(passes.n_done - n_done, passes.n_done)
+            if folds or learns:
+                with Deferred():  # parameters are whole when a signal is heard
+                    if folds:
+                        state.renormalise()
+                    if learns:
+                        model.refine(model.hyper, state, take_tally(works))
             seconds += time.perf_counter() - started
             if job.observer is not None and looks.crossed(passes.n_done - n_done, passes.n_done):
                 epoch = passes.n_done / passes.steps_a_pass

@@ -162,10 +162,10 @@ class TopicEstimator(TopicModel):
             counts[: len(self._word_counts)] = self._word_counts
         counts += np.bincount(corpus.index, corpus.value, corpus.n_features)
         self._word_counts = counts
-        self._n_seen = corpus.n_items + (0 if first else self._n_seen)
+        total = self._count_seen(corpus.n_items, first)
         monitor = Monitor(self, None, corpus, y)
         items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
-        self._train(self._state, items, 1, rng, monitor, total=self._total())
+        self._train(self._state, items, 1, rng, monitor, total=total)
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
         self._finish(corpus)
         monitor.close(self._state)

@@ -57,13 +57,10 @@ def _lead(master, here, pulse, n_workers, signals) -> bool:
     except DivergedError as error:
         reason = f"diverged: {error}"
         raise
-    except LostRankError as error:
-        reason = f"failed: {error}"
-        if job.checkpoint is not None:  # all that came before is there
-            job.checkpoint(master.snapshot(), True)
-        raise
     except Exception as error:
         reason = f"failed: {error}"
+        if isinstance(error, LostRankError) and job.checkpoint is not None:
+            job.checkpoint(master.snapshot(), True)  # all that came before is there
         raise
     finally:
         master.report()

@@ -86,7 +86,8 @@ class Master:
         self._allotment = Allotment(job, self.strategy.bears)
         self._applied = self.passes.n_done
         self._started, self._before = None, job.seconds
-        self._paused, self._paused_before = 0.0, dict[int, float]()  # till a worker's last answer
+        self._paused = 0.0  # seconds that are no training time
+        self._paused_before: dict[int, float] = {}  # those till a worker's last answer
 
     @property
     def finished(self) -> bool:

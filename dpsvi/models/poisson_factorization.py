@@ -95,9 +95,10 @@ class DPSVIPoissonFactorization(Recommender):
     A step costs by the entries of its batch and by the size of the matrix of item factors; with
     many items and short users take a larger `batch_size`.
 
-    Different seeds end in different optima: four of them on nyt, with K = 20 and 30 passes, scored
-    from -5.327 to -5.350, nearly in the order of their bounds, by which `n_init` chooses.  There,
-    with 29 steps a pass, batches of 128 did better: from -5.324 to -5.330.
+    Different seeds end in different optima, of which `n_init` keeps that with the highest bound:
+    three on nyt, with K = 20, 30 passes and batches of 128, scored from -5.3267 to -5.3297
+    (``python -m experiments.family --only poisson_factorization --corpus docword.nyt.txt.gz
+    --repeats 3``).
 
     References
     ----------

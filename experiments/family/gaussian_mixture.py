@@ -14,9 +14,10 @@ import numpy as np
 from experiments.family.recorder import point, recorded
 
 N_COMPONENTS = 20
+ITERATIONS = (2, 5, 10, 20, 50, 100)  # of scikit-learn, which has no callback
 
 
-def draw(rng, n, n_features=16, n_components=20):
+def draw(rng, n, n_features=16, n_components=N_COMPONENTS):
     """Points of overlapping components of unequal size and shape."""
     means = 2.5 * rng.normal(size=(n_components, n_features))
     roots = rng.normal(size=(n_components, n_features, n_features)) / np.sqrt(n_features)
@@ -50,16 +51,14 @@ def digits(seed):
 
 def run(seed: int, quick: bool, corpus=None) -> list[dict]:
     """Digits and two sizes of synthetic data; defaults but for the number of iterations."""
-    rows = _problem("digits", *digits(seed), seed, 30, (2,) if quick else (2, 5, 10, 20, 50, 100))
-    for n in (5_000,) if quick else (100_000, 1_000_000):
-        X = draw(np.random.default_rng(seed), n + 10_000, n_components=N_COMPONENTS)
-        most = 2 if quick else 100 if n <= 100_000 else 20
-        iterations = [i for i in (2, 5, 10, 20, 50, 100) if i <= most]
-        rows += _problem("synthetic", X[10_000:], X[:10_000], seed, 10, iterations)
+    rows = _problem("digits", *digits(seed), seed, 30, 2 if quick else 100)
+    for n, most in ((5_000, 2),) if quick else ((100_000, 100), (1_000_000, 20)):
+        X = draw(np.random.default_rng(seed), n + 10_000)
+        rows += _problem("synthetic", X[10_000:], X[:10_000], seed, 10, most)
     return rows
 
 
-def _problem(name, X, test, seed, passes, iterations):
+def _problem(name, X, test, seed, passes, most):
     from sklearn.mixture import BayesianGaussianMixture
 
     from dpsvi import DPSVIGaussianMixture
@@ -76,7 +75,7 @@ def _problem(name, X, test, seed, passes, iterations):
             ours.set_params(**params), lambda fitted: log_density(fitted, test), problem,
             f"2 threads, {way}", X=X,
         )  # fmt: skip
-    for max_iter in iterations:
+    for max_iter in (i for i in ITERATIONS if i <= most):
         theirs = BayesianGaussianMixture(
             n_components=N_COMPONENTS, max_iter=max_iter, random_state=seed,
             weight_concentration_prior_type="dirichlet_distribution",

@@ -34,6 +34,7 @@ COMMANDS = {
     "export": "write a fitted model in other formats",
 }
 
+
 def _handle_signals() -> None:
     """First signal: stop training, write what there is, leave with 128 + number. Second: leave."""
     seen = []

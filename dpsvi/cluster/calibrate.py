@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
 from dpsvi.cluster.master import Master
-from dpsvi.cluster.messages import deliver
+from dpsvi.cluster.messages import Pool
 from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.virtual import Timing
 from dpsvi.cluster.worker import Worker
 from dpsvi.engines import threads
 from dpsvi.fit import Job, run_locally
-from dpsvi.passes import Passes
+from dpsvi.passes import Passes, Work
 from dpsvi.svi import State, step_tables
-from dpsvi.task import make_task, make_works
+from dpsvi.task import Task, make_task, make_works
 
 _QUANTILES = 21
+_LOCAL_STEPS = 1, 4, 16
 _WARM, _TIMED = 2, 4  # exchanges
 _RATE = 1e-3  # small: parameters hardly change, the scale need not be folded in
 
@@ -38,26 +40,36 @@ def measure(job: Job, n_steps: int = 400, repeats: int = 5) -> Timing:
     job = _scratch(job, n_steps)
     run_locally(job, threads.run)
     each_step = [_steps(job, 1, one_by_one=True) for _ in range(repeats)]
-    pairs = [(_steps(job, 1), _steps(job, 2)) for _ in range(repeats)]
     n_values = each_step[0].n_values
     seconds = np.median([run.seconds for run in each_step], axis=0)
-    # Looking at each step costs something too: all together take as long as without it.
-    seconds *= np.median([one.total for one, _ in pairs]) / seconds.sum()
     step, value = _line(n_values, seconds)
-    ratio = seconds / (step + value * n_values)
-    whole = np.median([two.total / one.total for one, two in pairs])
-    exchanges = [exchange for b in (1, 4, 16) for exchange in _exchanges(job, b)]
-    message, each = _line(
-        np.array([e.n_bytes for e in exchanges]), np.array([e.master for e in exchanges])
-    )
-    n_bytes = sum(e.n_bytes for e in exchanges)
+    expected = step + value * n_values
+    ratio = seconds / expected
+    # One thread, two of a worker, two workers, exchanges: in turn, since the machine itself becomes
+    # faster and slower.  Each is compared with the one thread just before.
+    paces, shared, apart, lost, costs = [], [], [], [], []
+    for _ in range(repeats):
+        one, two = _steps(job, 1), _steps(job, 2)
+        pace = one.total / expected.sum()
+        paces.append(pace)
+        shared.append(two.total / one.total)
+        apart.append(_apart(job) / one.total)
+        lost.append(two.lost)
+        workers = (1, 1.0), (2, apart[-1])
+        costs.append(
+            [_exchange(job, b, n, slower, pace * step, pace * value)
+             for b in _LOCAL_STEPS for n, slower in workers]
+        )  # fmt: skip
+    pace = float(np.median(paces))
+    n_bytes, of_master, of_worker = np.median(costs, axis=0).T
+    message, each = _line(n_bytes, of_master)
+    turn, touch = _line(n_bytes, np.maximum(of_worker, 0.0))
     places = np.linspace(0, 1, _QUANTILES)
     return Timing(
-        step, value, tuple((np.quantile(ratio, places) / ratio.mean()).tolist()),
-        contention=max(0.0, 2 * float(whole) - 1),
-        lost=float(max(0.0, np.median([two.lost for _, two in pairs]))),
-        touch=sum(e.worker for e in exchanges) / n_bytes,
-        message=message, read=each, merge=each,
+        pace * step, pace * value, tuple((np.quantile(ratio, places) / ratio.mean()).tolist()),
+        contention=max(0.0, 2 * float(np.median(shared)) - 1),
+        apart=max(0.0, float(np.median(apart)) - 1), lost=max(0.0, float(np.median(lost))),
+        turn=turn, touch=touch, message=message, read=each, merge=each,
     )  # fmt: skip
 
 
@@ -69,7 +81,7 @@ class _Run(NamedTuple):
 
 
 class _Exchange(NamedTuple):
-    n_bytes: int  # of rows, there and back
+    n_bytes: float  # of rows, there and back
     master: float  # seconds of the master: one message, merged and answered
     worker: float  # seconds of the worker without the local steps
 
@@ -93,8 +105,8 @@ def _copy(state, n_threads=1):
     return copy
 
 
-def _steps(job, n_threads, one_by_one=False) -> _Run:
-    """Time the steps of a pass: all of them, or each of them on one thread."""
+def _pass(job, n_threads) -> tuple[State, Task, np.ndarray]:
+    """A pass on a copy of the parameters, and the numbers of values in its batches."""
     passes, total = job.passes, job.total_items or job.passes.n_items
     state = _copy(job.state, n_threads)
     works = make_works(state.model, job.items, passes.batch_size, n_threads)
@@ -108,7 +120,25 @@ def _steps(job, n_threads, one_by_one=False) -> _Run:
         state.model.real,
     )  # fmt: skip
     task = make_task(state.model, state.shared, job.items, passes.batch_size, works)
-    task = task._replace(order=order, scales=scales, gains=gains)
+    lengths = np.diff(job.items.offsets)
+    n_values = np.array([lengths[order[s : s + passes.batch_size]].sum() for s in starts])
+    return state, task._replace(order=order, scales=scales, gains=gains), n_values[:n_steps]
+
+
+def _apart(job) -> float:
+    """Seconds of a pass on a thread while another thread makes one of its own."""
+    both = [_pass(job, 1) for _ in range(2)]
+    started = time.perf_counter()
+    with ThreadPoolExecutor(len(both)) as pool:
+        for done in [pool.submit(task.run_thread, 0, len(n)) for _, task, n in both]:
+            done.result()
+    return time.perf_counter() - started
+
+
+def _steps(job, n_threads, one_by_one=False) -> _Run:
+    """Time the steps of a pass: all of them, or each of them on one thread."""
+    state, task, n_values = _pass(job, n_threads)
+    n_steps = len(n_values)
     before = state.shared.totals.sum()
     seconds = []
     whole = time.perf_counter()
@@ -123,36 +153,50 @@ def _steps(job, n_threads, one_by_one=False) -> _Run:
     whole = time.perf_counter() - whole
     added = state.shared.totals.sum() - before
     lost = state.shared.totals.sum() - state.shared.rows.sum(dtype=np.float64)
-    lengths = np.diff(job.items.offsets)
-    n_values = np.array([lengths[order[s : s + passes.batch_size]].sum() for s in starts])
-    return _Run(n_values[:n_steps], np.array(seconds), whole, float(lost / added))
+    return _Run(n_values, np.array(seconds), whole, float(lost / added))
 
 
-def _exchanges(job, b) -> list[_Exchange]:
-    """Some exchanges of one worker with `b` steps each, when all memory has been used before."""
+def _exchange(job, b, n_workers, slower, step, value) -> _Exchange:
+    """An exchange after `b` steps, on average, when all memory has been used before.
+
+    `n_workers` work at the same time, each in a thread of its own: their rows come from another
+    core's cache and go back to it; all that they do is `slower` for that.  Steps are slower still
+    just after, when the caches are cold: what they take beyond ``step + value * (values in the
+    batch)`` seconds is a cost of the exchange.
+    """
     job = job._replace(state=_copy(job.state), local_steps=b)
-    passes = job.passes
-    n_steps = b * (_WARM + _TIMED + 1)
+    passes, lengths = job.passes, np.diff(job.items.offsets)
+    n_exchanges, n_steps = n_workers * (_WARM + _TIMED), n_workers * b * (_WARM + _TIMED + 1)
     n_passes = 2 * -(-n_steps // passes.steps_a_pass) + 1
     job = job._replace(passes=Passes(passes.n_items, passes.batch_size, n_passes, passes.seed))
-    master, worker = Master(job, 2), Worker(job)
-    master.take(2, worker.hello())  # a second one, that never works: no exact copies
-    message, found, spent = worker.hello(), [], 0.0
-    while len(found) < _WARM + _TIMED:
-        update, before = message.header.get("update"), master.busy
-        master.take(1, message)
-        busy = master.busy - before
-        (answer,) = (answer for rank, answer in master.outbox if rank == 1)
-        master.outbox.clear()
-        if update is not None:
-            found.append(_Exchange(message.n_bytes + answer.n_bytes, busy, spent))
-        grant = deliver(answer, master.pool, worker.pool)
+    pool = Pool()  # of all: nothing is copied on the way, as between processes of one host
+    master = Master(job, n_workers, pool=pool)
+    workers = [Worker(job, pool=pool) for _ in range(n_workers)]
+
+    def turn(worker, grant):
         started = time.perf_counter()
         (message,) = worker.turn(grant)
-        spent = time.perf_counter() - started
-        if message.header["update"] is not None:
-            spent -= message.header["update"]["seconds"]
-    return found[_WARM:]
+        return message, time.perf_counter() - started
+
+    arrived, found, works = [(worker.hello(), 0.0) for worker in workers], [], {}
+    with ThreadPoolExecutor(n_workers) as crew:
+        while len(found) < n_exchanges:
+            grants = [None] * n_workers
+            for rank, (message, spent) in enumerate(arrived):
+                update, before = message.header.get("update"), master.busy
+                master.take(rank, message)
+                busy = master.busy - before
+                for to, answer in master.outbox:
+                    grants[to] = answer
+                    works[answer.header["work_id"]] = Work(*answer.header["work"])
+                master.outbox.clear()
+                if update is not None:
+                    items = passes.items(works[update["work_id"]])
+                    steps = step * update["n_done"] + value * lengths[items].sum()
+                    n_bytes = message.n_bytes + grants[rank].n_bytes
+                    found.append(_Exchange(n_bytes, busy, spent / slower - steps))
+            arrived = list(crew.map(turn, workers, grants))
+    return _Exchange(*np.mean(found[n_workers * _WARM :], axis=0))
 
 
 def _line(x, y) -> tuple[float, float]:

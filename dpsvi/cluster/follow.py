@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 
 from dpsvi.cluster.channel import DROPPED, LEAVE_SECONDS, LONGEST, Channel
-from dpsvi.cluster.messages import Pool
+from dpsvi.cluster.messages import Message, Pool
 from dpsvi.cluster.pulse import Pulse
 from dpsvi.cluster.worker import Worker
 from dpsvi.cluster.world import World
@@ -20,6 +22,7 @@ log = logging.getLogger(__name__)
 
 _NO_ANSWER = "no answer"
 _ABORT_APART, _ABORT_LATEST = 0.5, 2.0  # seconds
+_LEAVE_APART = 0.1
 
 
 def follow(job: Job, here: World, pulse: Pulse) -> bool:
@@ -41,13 +44,7 @@ def follow(job: Job, here: World, pulse: Pulse) -> bool:
 
     interrupt = None
     try:
-        channel.send(0, worker.hello())
-        while (message := channel.receive(check)[1]).header["kind"] != "stop":
-            try:
-                for answer in worker.turn(message):
-                    channel.send(0, answer)
-            except DivergedError as error:
-                channel.send(0, _note(worker, "diverged", str(error)))
+        message = _serve(worker, channel, check)
     except KeyboardInterrupt as error:
         interrupt = error
         message = _leave(worker, channel, check, "ended by a signal")
@@ -83,6 +80,36 @@ def follow(job: Job, here: World, pulse: Pulse) -> bool:
         time.sleep(2.0)  # rank 0 knows more, and is to end the job
         raise LostRankError(f"rank 0, the master, {reason}")
     return message.header["ended"]
+
+
+def _serve(worker, channel, check) -> Message:
+    """Work until rank 0 says stop; the message that says so."""
+    channel.send(0, worker.hello())
+    with ThreadPoolExecutor(1, "dpsvi-worker") as thread:
+        while (message := channel.receive(check)[1]).header["kind"] != "stop":
+            try:
+                for answer in _turn(worker, message, thread):
+                    channel.send(0, answer)
+            except DivergedError as error:
+                channel.send(0, _note(worker, "diverged", str(error)))
+    return message
+
+
+def _turn(worker: Worker, grant: Message, thread: ThreadPoolExecutor) -> Iterator[Message]:
+    """The messages of a turn that is made in `thread`; this one hears signals meanwhile."""
+    turn = worker.turn(grant)
+    while True:
+        future = thread.submit(next, turn, None)
+        try:
+            answer = future.result()
+        except KeyboardInterrupt:
+            while not future.done():
+                worker.leave()  # again: the steps may not have begun yet
+                wait([future], _LEAVE_APART)
+            raise
+        if answer is None:
+            return
+        yield answer
 
 
 def _note(worker, kind, reason):

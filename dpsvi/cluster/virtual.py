@@ -54,11 +54,15 @@ class Timing:
     spread : tuple of float
         Evenly spaced quantiles of measured by predicted seconds of a step; 1 on average.
     contention : float
-        Share by which every further thread of a socket slows all of them down.
+        Share by which every further thread of a worker slows all of them down: they share cache
+        and memory, and write to the same rows.
+    apart : float
+        The same for every thread of another worker on the socket, which has rows of its own.
     lost : float
         Share of the additions that are over-written, for every further thread of a worker.
-    touch : float
-        Seconds a byte of rows costs a worker besides the local steps.
+    turn, touch : float
+        Seconds of a worker besides the local steps: for any message, and for a byte of rows that
+        it reads or writes into one.
     message, read, merge : float
         Seconds of the master for any message, and for a byte of rows that it reads or merges.
     """
@@ -67,7 +71,9 @@ class Timing:
     value: float
     spread: tuple[float, ...] = (1.0,)
     contention: float = 0.0
+    apart: float = 0.0
     lost: float = 0.0
+    turn: float = 0.0
     touch: float = 0.0
     message: float = 0.0
     read: float = 0.0
@@ -106,8 +112,6 @@ class VirtualCluster(Cluster):
         None: measured on this machine before the fit begins.
     workers_a_node : int, >= 1
         Workers that share a socket.
-    master_apart : bool
-        The master has a core that no thread works on.
     cores : int or None
         Cores of a socket, None for as many as there are threads.
     smt_gain : float, >= 0
@@ -122,7 +126,6 @@ class VirtualCluster(Cluster):
     network: Network = GIGABIT
     timing: Timing | None = None
     workers_a_node: int = 1
-    master_apart: bool = True
     cores: int | None = None
     smt_gain: float = 0.25
     stragglers: tuple[float, float] = (0.0, 1.0)
@@ -145,7 +148,8 @@ class VirtualCluster(Cluster):
         k = n_threads * min(self.workers_a_node, self.n_workers)
         cores = self.cores or k
         on_cores = min(k, cores)
-        slower = 1 + timing.contention * (on_cores - 1)
+        own = min(n_threads, on_cores)
+        slower = 1 + timing.contention * (own - 1) + timing.apart * (on_cores - own)
         if k > cores:
             second = min(1.0, (k - cores) / cores)
             slower *= (k / cores) / (1 + self.smt_gain * second)

@@ -82,6 +82,11 @@ class Worker:
 
         `spent` are the seconds since it came.
         """
+        for message in self._messages(grant, spent):
+            yield message
+            self._asked = self._clock()  # it has been sent
+
+    def _messages(self, grant, spent) -> Iterator[Message]:
         header, mine = grant.header, self._next
         # With prefetch it may have come before it was needed.
         waited = max(0.0, self._clock() - spent - self._asked)
@@ -117,7 +122,6 @@ class Worker:
         )
         if fill is not None:
             fill(message.arrays)
-        self._asked = self._clock()
         return message
 
     def _rows_of(self, work: Work) -> np.ndarray:

@@ -83,8 +83,6 @@ class _Simulation:
         self._queue: deque[tuple[int, Message]] = deque()
         self._master_busy = False
         self._free_at = dict.fromkeys(self.workers, 0.0)
-        self._debt = dict.fromkeys(self.workers, 0.0)  # seconds that the master took from them
-        self._debtors = iter(())
         self._computing = 1
 
     def run(self) -> None:
@@ -133,8 +131,6 @@ class _Simulation:
         read = sum(answer.n_bytes for _, answer in outbox)
         cost = self.timing.message + self.timing.merge * merged + self.timing.read * read
         self.master.busy += cost
-        if not self.options.master_apart:
-            self._take_core(cost)
         self._at(self.now + cost, self._answer, outbox)
 
     def _answer(self, outbox):
@@ -152,14 +148,6 @@ class _Simulation:
         if self._queue and not self.master.finished:
             self._take()
 
-    def _take_core(self, seconds):
-        """The master works where a thread would: one worker after the other waits for it."""
-        rank = next(self._debtors, None)
-        if rank is None:
-            self._debtors = iter(self.workers)
-            rank = next(self._debtors)
-        self._debt[rank] += seconds / self.job.n_jobs
-
     # --- a worker ---------------------------------------------------------------------------------
 
     def _turn(self, rank, grant: Message):
@@ -171,12 +159,13 @@ class _Simulation:
             self._at(self._free_at[rank], self._turn, rank, grant)
             return
         began, spent, self._computing = self.now, 0.0, rank
+        timing, slower = self.timing, self.slower[rank]
         if grant.header["reading"] is not None:
-            slower = self.slower[rank]
-            spent = 2 * grant.n_bytes * self.timing.touch * slower + self._debt[rank]
-            self._debt[rank] = 0.0
+            spent = (timing.turn + timing.touch * grant.n_bytes) * slower
         self.now += spent
         for answer in self.workers[rank].turn(grant, spent):
+            if answer.header["update"] is not None:
+                self.now += timing.touch * answer.n_bytes * slower
             self._at(self.now, self._sent, rank, answer)
         self._free_at[rank], self.now = self.now, began
 

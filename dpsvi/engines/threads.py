@@ -40,8 +40,13 @@ def run(task: Task, n_steps: int) -> None:
 
     n_threads = len(task.works)
     crew = _crew(n_threads)
-    futures = [crew.submit(body, thread) for thread in range(n_threads)]
+    # Signals are heard in the main thread alone: any other works itself, on rows that its core
+    # has in its cache (a worker just received them), 5 % faster than a thread that is woken.
+    works_too = threading.current_thread() is not threading.main_thread()
+    futures = [crew.submit(body, thread) for thread in range(int(works_too), n_threads)]
     try:
+        if works_too:
+            body(0)
         wait(futures)
     except BaseException:
         _stop(task)

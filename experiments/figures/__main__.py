@@ -142,7 +142,7 @@ def make_validation(args) -> list[dict]:
     return validate.validate(
         str(args.corpus), 6000 if args.quick else 60_000, 1 if args.quick else 5,
         len(os.sched_getaffinity(0)), topics=50, local_step="mean_field", B=16, batch_size=64,
-        passes=2,
+        passes=2 if args.quick else 8,
     )  # fmt: skip
 
 

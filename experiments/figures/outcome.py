@@ -88,8 +88,8 @@ def model_curves(rows: list[dict], timing: dict, store: Store, plan: Plan) -> di
         run, result = row["run"], row["result"]
         n_bytes = result["bytes"] / result["exchanges"]
         network = NETWORKS[run.network]
-        exchange = n_bytes * (1 / network.bandwidth + a_byte) + timing["message"]
-        exchange += 2 * network.latency
+        exchange = n_bytes * (1 / network.bandwidth + a_byte) + 2 * network.latency
+        exchange += timing["message"] + timing.get("turn", 0.0)
         ratio = exchange / (row["steps"] * update * run.slower)
         point = row["x"], run.n * run.p / (1 + run.n * ratio), run.n * run.p / (1 + ratio)
         curves.setdefault((row["panel"], row["series"]), []).append(point)

@@ -171,7 +171,7 @@ def estimator(run: Run, timing: dict, callbacks: list):
         network=NETWORKS[run.network], waiting=run.waiting, seed=run.seed,
     )  # fmt: skip
     if run.n == 0:
-        alone = dataclasses.replace(costs, touch=0.0, message=0.0, read=0.0, merge=0.0)
+        alone = dataclasses.replace(costs, turn=0.0, touch=0.0, message=0.0, read=0.0, merge=0.0)
         cluster = dataclasses.replace(cluster, timing=alone, network=Network(0.0, np.inf))
     return DPSVILDA(
         run.topics, engine="simulated", cluster=cluster, local_step=run.local_step, n_jobs=run.p,

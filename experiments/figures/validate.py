@@ -1,50 +1,61 @@
 """Simulated against measured: every (n, p) that the cores of this machine can hold.
 
 The virtual cluster is this machine: its times are measured just before each fit that is predicted,
-workers share its socket, messages take as long as it takes to wake who waits for them.
+workers share its socket, rows of the master are read where they lie, and messages take as long as
+it takes to wake who waits for them, which other fits have shown.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import statistics
 
 from experiments import mpiexec
 from experiments.figures.runs import ALPHA, perplexity, split
 
-# A ring, and the look for what has come: 0.65 ms one way where cores are busy, message included.
-WAKING = 5e-4
-
 
 def fit(settings: dict) -> dict | None:
     """One fit, on every rank; what rank 0 measured."""
-    from dpsvi import DPSVILDA, VirtualCluster
+    from dpsvi import VirtualCluster
     from dpsvi.cluster.virtual import Network
 
     train, test, _ = split(settings["corpus"], settings["documents"])
     engine, cluster = settings["engine"], None
     if engine == "simulated":
+        short = {**settings, "passes": 1, "p": 1}
+        timing = estimator(short, VirtualCluster()).fit(train).exchanges_["timing"]
         cluster = VirtualCluster(
             n_workers=settings["n"], workers_a_node=settings["n"],
-            master_apart=settings["n"] * settings["p"] < settings["cores"],
-            network=Network(WAKING, float("inf")), seed=settings["seed"],
+            timing=dataclasses.replace(timing, read=0.0),
+            network=Network(settings["waking"], float("inf")), seed=settings["seed"],
         )  # fmt: skip
-    lda = DPSVILDA(
-        settings["topics"], engine=engine, cluster=cluster, local_step=settings["local_step"],
-        n_jobs=settings["p"], local_steps=settings["B"], lr_rule="constant",
-        batch_size=settings["batch_size"], max_iter=settings["passes"],
-        evaluate_every=settings["passes"], doc_topic_prior=ALPHA, topic_word_prior=None,
-        random_state=settings["seed"],
-    ).fit(train)  # fmt: skip
+    lda = estimator(settings, cluster).fit(train)
     if engine == "mpi":
         from mpi4py import MPI
 
         if MPI.COMM_WORLD.Get_rank():
             return None
+    found = lda.exchanges_
+    waited = sum(exchange.waited for exchange in found["exchanges"])
     return {
-        "seconds": lda.exchanges_["seconds"],
+        "seconds": found["seconds"],
         "perplexity": perplexity(lda._state.natural(), settings["topics"], test),
+        "waking": max(0.0, waited - found["busy"]) / (2 * len(found["exchanges"])),
     }
+
+
+def estimator(settings: dict, cluster):
+    """What is fitted."""
+    from dpsvi import DPSVILDA
+
+    return DPSVILDA(
+        settings["topics"], engine=settings["engine"], cluster=cluster,
+        local_step=settings["local_step"], n_jobs=settings["p"], local_steps=settings["B"],
+        lr_rule="constant", batch_size=settings["batch_size"], max_iter=settings["passes"],
+        evaluate_every=settings["passes"], doc_topic_prior=ALPHA, topic_word_prior=None,
+        random_state=settings["seed"],
+    )  # fmt: skip
 
 
 def launch(settings: dict) -> dict:
@@ -57,14 +68,15 @@ def launch(settings: dict) -> dict:
 def validate(corpus: str, documents: int, seeds: int, n_cores: int, **settings) -> list[dict]:
     """Predicted and measured seconds and perplexity of every (n, p) with n p <= `n_cores`."""
     rows = []
+    settings |= {"corpus": corpus, "documents": documents}
+    short = {"engine": "mpi", "n": 1, "p": 1, "passes": 1, "seed": seeds}
+    settings["waking"] = launch({**settings, **short})["waking"]
+    print(f"{1e3 * settings['waking']:.2f} ms to wake a rank", flush=True)
     for n in range(1, n_cores + 1):
         for p in range(1, n_cores // n + 1):
             pairs = []
             for seed in range(seeds):
-                common = {
-                    "corpus": corpus, "documents": documents, "n": n, "p": p, "seed": seed,
-                    "cores": n_cores, **settings,
-                }  # fmt: skip
+                common = {**settings, "n": n, "p": p, "seed": seed}
                 # The machine becomes slower and faster by itself: now one is first, now the other.
                 order = ("simulated", "mpi") if seed % 2 else ("mpi", "simulated")
                 found = {engine: launch({**common, "engine": engine}) for engine in order}

@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import math
+import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +86,18 @@ def test_the_dictionary_is_of_the_most_frequent_words(corpus_path):
     assert cut[0].n_features == 40
     assert cut[0].value.sum() == np.sort(counts)[-40:].sum()
     assert all(np.diff(part.offsets).min() > 0 for part in cut)
+
+
+def killed(*arguments):
+    """What a system out of memory does to a run."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_run_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("experiments.figures.runs.simulate", killed)
+    store = Store(tmp_path / "runs.jsonl", TIMING)
+    with pytest.raises(SystemExit, match="killed, most likely for want of memory.*--jobs 1"):
+        store.make([Run("c", 10)], tmp_path, {}, 1)
 
 
 def test_a_store_is_read_again(tmp_path):

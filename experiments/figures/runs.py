@@ -11,6 +11,7 @@ import functools
 import hashlib
 import json
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,6 +133,11 @@ class Store:
                 except DivergedError as error:
                     self.add(run, {"failed": str(error)}, source)
                     told = error
+                except BrokenProcessPool:
+                    raise SystemExit(
+                        "a run was killed, most likely for want of memory: 1,000 workers take up "
+                        "to 19 GB, so try --jobs 1; what was made is kept"
+                    ) from None
                 print(f"{done}/{len(missing)} {run.short}: {told}", flush=True)
 
 

@@ -6,6 +6,7 @@ import statistics
 
 import numpy as np
 
+from dpsvi.cluster.virtual import Timing
 from experiments.figures.plan import PLACES, TOLERANCE, Plan
 from experiments.figures.runs import NETWORKS, Run, Store, time_to
 
@@ -82,14 +83,15 @@ def model_curves(rows: list[dict], timing: dict, store: Store, plan: Plan) -> di
     """
     serial = store.get(plan.serial()[0])
     update = serial["seconds"] / (serial["items"] / plan.base.batch_size)
-    a_byte = timing["touch"] + (timing["read"] + timing["merge"]) / 2
+    costs = Timing(**timing)
+    a_byte = costs.touch + (costs.read + costs.merge) / 2
     curves = {}
     for row in rows:
         run, result = row["run"], row["result"]
         n_bytes = result["bytes"] / result["exchanges"]
         network = NETWORKS[run.network]
         exchange = n_bytes * (1 / network.bandwidth + a_byte) + 2 * network.latency
-        exchange += timing["message"] + timing.get("turn", 0.0)
+        exchange += costs.message + costs.turn
         ratio = exchange / (row["steps"] * update * run.slower)
         point = row["x"], run.n * run.p / (1 + run.n * ratio), run.n * run.p / (1 + ratio)
         curves.setdefault((row["panel"], row["series"]), []).append(point)

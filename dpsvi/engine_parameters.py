@@ -31,7 +31,7 @@ _TEXT = """\
         within the noise of seeds; one thread is reproducible.
     local_steps : int or None, default=None
         B: threads meet after each p * B steps.  None: only at the end of a pass; for ``"mpi"``
-        128 at most, fewer where that is a large part of a pass.
+        1024 at most, all workers together half a pass, and fewer while rates are large.
     batch_size : int, default={batch_size}
         {Items} in a step, S.
     max_iter : int, default={max_iter}

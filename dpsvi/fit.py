@@ -22,7 +22,7 @@ from dpsvi.signals import Deferred
 from dpsvi.svi import State, step_tables
 from dpsvi.task import Task, make_task, make_works
 
-_REFINES_A_PASS, _STEPS_A_REFINE = 10, 20  # at most, at least
+REFINES_A_PASS, _STEPS_A_REFINE = 10, 20  # at most, at least
 SMALL_SCALE = 1e-6  # well before rows outgrow their number type
 _STEPS_A_CHECK = 256  # steps without a look at the clock, where checkpoints are wanted
 
@@ -208,7 +208,7 @@ def refine_cuts(model: Model, steps_a_pass: int) -> Cuts | None:
     """When the model learns its priors; None if it does not."""
     if model.refine is None:
         return None
-    return Cuts(steps_a_pass, max(1 / _REFINES_A_PASS, _STEPS_A_REFINE / steps_a_pass))
+    return Cuts(steps_a_pass, max(1 / REFINES_A_PASS, _STEPS_A_REFINE / steps_a_pass))
 
 
 def blind_steps(schedule: Schedule, step: int, most_blind: float) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.cluster.steering import Steering
-from dpsvi.fit import Job, blind_steps
+from dpsvi.fit import REFINES_A_PASS, Job, blind_steps
 
-# B where nothing is said: on wiki the bytes a document, 84,000 at B = 1 and 14,000 at 64, hardly
-# fall any more (experiments/results/cluster/exchange-wiki.md).
-LOCAL_STEPS = 128
-_PASS_IN_FLIGHT = 0.1  # and no more of a pass than this with all workers together
-# A single worker meets nobody's parameters but its own: only checkpoints and the end wait for it.
-_ALONE_STEPS, _ALONE_PASS = 1024, 0.25
+# B where nothing is said: the more steps, the fewer rows they touch each, and the less an exchange
+# costs.  How many may not see each other is a matter of the rates, see `room`; else only
+# checkpoints and the end wait for them.
+LOCAL_STEPS = 1024
+_PASS_IN_FLIGHT = 0.5  # no more of a pass than this with all workers together
+_PASS_UNBOUND = 0.1  # where no bound on the rates keeps stale updates small
 
 
 class Allotment:
@@ -29,11 +29,14 @@ class Allotment:
         self.job, self._bears = job, bears
         waiting = job.cluster.waiting
         self._steering = None if waiting is None else Steering(waiting)
+        self._pace: dict[int, float] = {}  # steps a second
 
-    def learn(self, worker: int, waited: float, seconds: float) -> None:
+    def learn(self, worker: int, n_steps: int, waited: float, seconds: float) -> None:
         """Take into account how long `worker` waited for, and took over, its last steps."""
         if self._steering is not None:
             self._steering.learn(worker, waited, seconds)
+        elif seconds > 0:
+            self._pace[worker] = n_steps / seconds
 
     def alone(self, n_workers: int) -> bool:
         """Whether the parameters of the only worker are the master's: no update can be stale."""
@@ -57,17 +60,24 @@ class Allotment:
         """Steps for `worker`, one of so many."""
         job, passes, room = self.job, self.job.passes, self.room(n_workers)
         parts = max(1, n_workers) * (2 if job.cluster.prefetch else 1)
-        steps, share = LOCAL_STEPS, _PASS_IN_FLIGHT
-        if self.alone(n_workers) and job.state.model.refine is None:  # else between its updates
-            steps, share = _ALONE_STEPS, _ALONE_PASS
-        if self._steering is not None:
-            steps = self._steering.steps(worker)
+        steps = LOCAL_STEPS if self._steering is None else self._steering.steps(worker)
         most = job.n_jobs * (job.local_steps or steps)
         if job.local_steps is None:
-            most = min(most, int(share * passes.steps_a_pass / parts))
+            bound = job.most_blind is not None or self.alone(n_workers)
+            share = (_PASS_IN_FLIGHT if bound else _PASS_UNBOUND) / parts
+            if job.state.model.refine is not None:
+                share = min(share, 1 / REFINES_A_PASS)  # or priors would be learned less often
+            most = min(most, share * passes.steps_a_pass)
             if parts > 1:
-                # The last steps are shared out in ever smaller parts: all end together.
+                # The last steps are shared out in ever smaller parts, ...
                 most = min(most, passes.n_left // (2 * parts))
         if np.isfinite(room):
-            most = min(most, int(room / parts))
-        return max(1, most)
+            most = min(most, room / parts)
+        if job.local_steps is None:
+            most *= self._relative_pace(worker)  # ... a slow worker's smaller: all end together
+        return max(1, int(most))
+
+    def _relative_pace(self, worker: int) -> float:
+        """That of `worker` beside the fastest, in (0, 1]."""
+        fastest = max(self._pace.values(), default=1.0)
+        return self._pace.get(worker, fastest) / fastest

@@ -12,7 +12,8 @@ from dpsvi.jit import (
     prefetch,
 )
 
-_AHEAD = 8  # rows: touched ones lie anywhere, the next must be on their way
+_AHEAD = 8  # rows or items: they lie anywhere, the next ones must be on their way
+_LINE, _MOST = 16, 256  # numbers in a cache line; those of an item that are asked for ahead
 
 
 def load(real, items, statistics) -> None:
@@ -34,7 +35,12 @@ def load(real, items, statistics) -> None:
 @kernel
 def mark_rows(offsets, index, items, mark):
     """Set ``mark[index]`` to 1 for all values of `items`."""
+    cells = index.reshape(-1, 1)
     for i in range(items.shape[0]):
+        if i + _AHEAD < items.shape[0]:
+            ahead = items[i + _AHEAD]
+            for j in range(offsets[ahead], min(offsets[ahead + 1], offsets[ahead] + _MOST), _LINE):
+                prefetch(cells, j)
         item = items[i]
         for j in range(offsets[item], offsets[item + 1]):
             mark[index[j]] = 1

@@ -232,7 +232,7 @@ class Master:
                     report["seconds"],
                 )
             )  # fmt: skip
-            self._allotment.learn(grant.worker, waited, report["seconds"])
+            self._allotment.learn(grant.worker, report["n_done"], waited, report["seconds"])
             state.step += report["n_done"]
             state.items += report["n_items"]
             self._applied += report["n_done"]

@@ -1,0 +1,95 @@
+"""How many steps a worker is given at a time."""
+
+import numpy as np
+import pytest
+from reference import TopicCorpus
+
+from dpsvi import DPSVILDA, VirtualCluster
+from dpsvi.cluster import Cluster
+from dpsvi.cluster.allotment import LOCAL_STEPS, Allotment
+from dpsvi.cluster.virtual import Timing
+from dpsvi.fit import REFINES_A_PASS, Job
+from dpsvi.jit import as_items
+from dpsvi.models.lda_steps.model import make_model
+from dpsvi.passes import Passes
+from dpsvi.schedules import robbins_monro
+from dpsvi.svi import State
+
+FLOAT = np.dtype(np.float32)
+
+
+def allotment(n_steps=20_000, learns=False, *, most_blind=0.3, start=10_000, **fields):
+    """Of a fit that has come to step `start` of a pass of so many, its rates small enough."""
+    model = make_model(3, 2, 0.1, 0.1, local_step="collapsed", n_sweeps=5, tol=0.0)
+    model = model._replace(refine=(lambda *_: None) if learns else None)
+    state = State.start(model, np.random.default_rng(0), 1)
+    items = as_items(np.zeros(n_steps + 1, int), [], [], FLOAT)
+    passes = Passes(n_steps, 1, 5, 0, 1)
+    passes.grant(0, start)
+    job = Job(state, items, passes, robbins_monro(1.0, 0.99), most_blind=most_blind, **fields)
+    job = job if job.cluster is not None else job._replace(cluster=Cluster())
+    return Allotment(job, bears=3.0)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 8])
+def test_the_default_is_large(n_workers):
+    assert allotment().steps(1, n_workers) == LOCAL_STEPS
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 8])
+def test_no_more_than_half_a_pass_is_in_flight(n_workers):
+    given = n_workers * allotment(800, start=700).steps(1, n_workers)
+    assert 0.9 * 400 <= given <= 400
+
+
+def test_without_a_bound_on_the_rates_less_is_in_flight():
+    """Constant rates: nothing else keeps the steps that do not see each other few."""
+    free = allotment(800, most_blind=None, start=700)
+    assert free.steps(1, 2) == 40
+    assert free.steps(1, 1) == 400, "nobody is there whose steps it could miss"
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_priors_are_learned_as_often(n_workers):
+    given = allotment(1000, learns=True, start=900).steps(1, n_workers)
+    assert given == 1000 // REFINES_A_PASS
+
+
+def test_large_rates_bound_what_is_in_flight():
+    early = allotment(start=50)
+    rate = robbins_monro(1.0, 0.99)(np.array([50]))[0]
+    assert 2 * early.steps(1, 2) * rate <= 0.3 * 3.0
+
+
+def test_a_slow_worker_gets_fewer_steps():
+    one = allotment()
+    for seconds in (0.1, 1.0):
+        one.learn(1, 100, 0.5, seconds)
+        one.learn(2, 100, 0.5, 10 * seconds)
+    assert one.steps(1, 3) == one.steps(3, 3) == LOCAL_STEPS, "of the third nothing is known"
+    assert one.steps(2, 3) == LOCAL_STEPS // 10
+
+
+def test_what_is_asked_for_is_given():
+    one = allotment(800, n_jobs=3, local_steps=100)
+    one.learn(1, 100, 0.5, 1.0)
+    one.learn(2, 100, 0.5, 10.0)
+    assert one.steps(1, 2) == one.steps(2, 2) == 300
+
+
+@pytest.mark.parametrize("learning_rate", [None, 0.01])
+def test_a_slow_rank_does_not_set_the_pace_of_a_short_fit(learning_rate):
+    """Three passes only: whoever holds the last steps must not hold many (times simulated)."""
+    corpus = TopicCorpus(4, n_words=90, n_documents=4000, n_tokens=20, alpha=0.1, seed=1).corpus()
+
+    def seconds(stragglers):
+        cluster = VirtualCluster(
+            n_workers=4, stragglers=stragglers, timing=Timing(step=1e-2, value=1e-5)
+        )
+        fit = DPSVILDA(
+            4, engine="simulated", cluster=cluster, max_iter=3, batch_size=4, random_state=0,
+            learning_rate=learning_rate, doc_topic_prior=0.1, topic_word_prior=0.1,
+        ).fit(corpus)  # fmt: skip
+        return fit.exchanges_["seconds"]
+
+    assert seconds((0.25, 10.0)) < seconds((0.0, 1.0)) / 0.7

@@ -64,10 +64,21 @@ def test_large_rates_bound_what_is_in_flight():
 def test_a_slow_worker_gets_fewer_steps():
     one = allotment()
     for seconds in (0.1, 1.0):
-        one.learn(1, 100, 0.5, seconds)
-        one.learn(2, 100, 0.5, 10 * seconds)
-    assert one.steps(1, 3) == one.steps(3, 3) == LOCAL_STEPS, "of the third nothing is known"
-    assert one.steps(2, 3) == LOCAL_STEPS // 10
+        for worker, slower in ((1, 1), (2, 10), (3, 1)):
+            one.learn(worker, 100, 0.5, slower * seconds)
+    assert one.steps(1, 4) == one.steps(3, 4) == LOCAL_STEPS
+    assert one.steps(2, 4) == LOCAL_STEPS // 10
+    assert one.steps(4, 4) == LOCAL_STEPS, "nothing is known of it"
+
+
+def test_a_lost_worker_is_no_measure_of_the_others():
+    one = allotment()
+    for worker, steps in ((1, 100), (2, 100), (3, 500), (4, 500), (5, 500)):
+        one.learn(worker, steps, 0.5, 1.0)
+    assert one.steps(1, 5) == LOCAL_STEPS // 5
+    for worker in (3, 4, 5):
+        one.forget(worker)
+    assert one.steps(1, 2) == LOCAL_STEPS
 
 
 def test_what_is_asked_for_is_given():

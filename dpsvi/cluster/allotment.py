@@ -38,6 +38,10 @@ class Allotment:
         elif seconds > 0:
             self._pace[worker] = n_steps / seconds
 
+    def forget(self, worker: int) -> None:
+        """It is lost: what it could do is no measure of the others."""
+        self._pace.pop(worker, None)
+
     def alone(self, n_workers: int) -> bool:
         """Whether the parameters of the only worker are the master's: no update can be stale."""
         cluster = self.job.cluster
@@ -78,6 +82,7 @@ class Allotment:
         return max(1, int(most))
 
     def _relative_pace(self, worker: int) -> float:
-        """That of `worker` beside the fastest, in (0, 1]."""
-        fastest = max(self._pace.values(), default=1.0)
-        return self._pace.get(worker, fastest) / fastest
+        """That of `worker` beside the typical one, at most 1."""
+        if worker not in self._pace:
+            return 1.0
+        return min(1.0, self._pace[worker] / float(np.median([*self._pace.values()])))

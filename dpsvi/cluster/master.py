@@ -138,6 +138,7 @@ class Master:
             del self._grants[key]
         self._asks = [ask for ask in self._asks if ask.worker != worker]
         n_steps = self.passes.drop(worker)
+        self._allotment.forget(worker)
         log.warning(
             "rank %d is lost (%s); its %d unfinished steps go to others, %d workers are left",
             worker, reason, n_steps, self.n_workers,

@@ -33,8 +33,8 @@ class Cluster:
         Ask for the next parameters before the local steps instead of after them: nobody waits for
         the network, and everybody's parameters are one update older.
     waiting : float in (0, 0.9] or None
-        Steer B, the local steps, so that workers wait for this share of their time.  None: a fixed
-        B.  Of no effect where the estimator's `local_steps` is given.
+        Steer B, the local steps, so that workers wait for this share of their time.  None: as many
+        as rates and passes allow.  Of no effect where the estimator's `local_steps` is given.
     master_works : bool
         Rank 0 computes too, in a thread.  It always does when it is alone.
     silent_seconds : float, > 0

@@ -31,7 +31,8 @@ _TEXT = """\
         within the noise of seeds; one thread is reproducible.
     local_steps : int or None, default=None
         B: threads meet after each p * B steps.  None: only at the end of a pass; for ``"mpi"``
-        1024 at most, all workers together half a pass, and fewer while rates are large.
+        1024 at most, all workers together half a pass (a tenth with constant rates), and fewer
+        while rates are large or where a worker is slow.
     batch_size : int, default={batch_size}
         {Items} in a step, S.
     max_iter : int, default={max_iter}

@@ -57,7 +57,7 @@ def make_parser() -> argparse.ArgumentParser:
         prog="dpsvi",
         description="Stochastic variational inference: topic models at scale.",
         epilog="exit codes: 0 good, 1 failure, 2 usage, 3 bad data, 4 diverged (NaN), "
-        "5 lost ranks, 130 and 143 by signal",
+        "5 lost ranks, 130, 138 and 143 by SIGINT, SIGUSR1 and SIGTERM",
     )
     parser.add_argument("--version", action="version", version=f"dpsvi {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -96,8 +96,10 @@ def main(argv=None) -> int:
     except BaseException as error:
         code = _explain(args, error)
         together = isinstance(error, DivergedError | DroppedError)
-        if isinstance(error, DroppedError):
-            code = 0  # how the job ended is rank 0's to say
+    if together and launched_rank() != 0:
+        # How the job ended is rank 0's to say: with another code of ours Open MPI would end it now,
+        # while it still writes.
+        code = 0
     _end_rank(code, together)
     return code
 

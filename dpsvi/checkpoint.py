@@ -125,7 +125,7 @@ class CheckpointFolder:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
         io.write_text(self.path / "latest", name + "\n")
-        for old in sorted(self.path.glob("step-*"))[:-_KEPT]:
+        for old in _by_age(self.path)[:-_KEPT]:
             shutil.rmtree(old, ignore_errors=True)
         return self.path / name
 
@@ -138,7 +138,12 @@ def newest_name(path: Path) -> str | None:
         return None
     if (path / name).exists():
         return name
-    return max((found.name for found in path.glob("step-*")), default=None)
+    return next((found.name for found in reversed(_by_age(path))), None)
+
+
+def _by_age(path: Path) -> list[Path]:
+    """Checkpoints under `path`, the newest last; an earlier fit may have come to a later step."""
+    return sorted(path.glob("step-*"), key=lambda one: (one.stat().st_mtime_ns, one.name))
 
 
 def read_newest(folder) -> Checkpoint:

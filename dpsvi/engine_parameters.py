@@ -30,14 +30,15 @@ _TEXT = """\
         Threads p; None is 1, -1 all cores.  With more than one, results vary from run to run
         within the noise of seeds; one thread is reproducible.
     local_steps : int or None, default=None
-        B: threads meet after each p * B steps.  None: only at the end of a pass; for ``"mpi"``
-        1024 at most, all workers together half a pass (a tenth with constant rates), and fewer
-        while rates are large or where a worker is slow.
-    batch_size : int, default={batch_size}
+        B, >= 1: threads meet after each p * B steps.  None: only at the end of a pass; for
+        ``"mpi"`` and ``"simulated"`` 1024 at most, all workers together half a pass (a tenth with
+        constant rates, each a tenth where priors are learned), and fewer while rates are large or
+        where a worker is slow.
+    batch_size : int, >= 1, default={batch_size}
         {Items} in a step, S.
-    max_iter : int, default={max_iter}
+    max_iter : int, >= 0, default={max_iter}
         Passes over the data.
-    n_init : int, default={n_init}
+    n_init : int, >= 1, default={n_init}
         Fits from so many first values, each of up to `max_iter` passes, of which `fit` keeps the
         one with the highest ELBO of the training data.  `partial_fit` and a fit that goes on by
         `warm_start` have one.  Above 1 there can be no `checkpoint_dir`.
@@ -50,30 +51,34 @@ _TEXT = """\
         keeps all threads at work from the start.
     lr_rule : {{"constant", "per_sample", "per_T"}}, default="constant"
         How the rate is carried over to p threads and B local steps, rule (13).
-    total_samples : float or None, default=None
+    total_samples : float, > 0, or None, default=None
         N for `partial_fit`; None: the {items} seen so far, those of `fit` once.
     early_stopping : bool, default=False
         Stop when the held-out score has not improved by `tol` (relative) in
         `n_iter_no_change` evaluations.
     validation_size : float in (0, 1), int or None, default=None
         Share or number of {items} held out to follow the score.
-    evaluate_every : float, default=1.0
+    evaluate_every : float, > 0, default=1.0
         Passes between evaluations of the held-out score: a whole number, or below 1.  Callbacks
         are called after every pass at least.
-    tol : float, default=1e-3
-    n_iter_no_change : int, default=2
+    tol : float, >= 0, default=1e-3
+        Of `early_stopping`: an improvement below this share of the score counts as none.
+    n_iter_no_change : int, >= 1, default=2
+        Of `early_stopping`: evaluations without an improvement that end the fit.
     warm_start : bool, default=False
         `fit` goes on from the last solution, prior included.
     random_state : int, RandomState instance or None, default=None
+        Of the first parameters, the order of the {items} and what is held out.
     verbose : int, default=0
         1 shows progress on stderr.
     callbacks : list or tuple of callables or None, default=None
         Each gets a :class:`dpsvi.base.Event` at each evaluation; a true answer ends the fit.
     cluster : dpsvi.Cluster or None, default=None
-        Options of ``engine="mpi"``; None: the defaults of :class:`dpsvi.cluster.Cluster`.
+        Options of ``engine="mpi"``, or a :class:`dpsvi.cluster.virtual.VirtualCluster`: those of
+        ``"simulated"``; other engines have none.  None: their defaults.
     checkpoint_dir : path or None, default=None
         Folder whose ``checkpoints/`` `fit` writes to and :meth:`resume` reads from.
-    checkpoint_seconds : float, default=60.0
+    checkpoint_seconds : float, >= 0, default=60.0
         Between two checkpoints."""
 _ENTRIES = re.split(r"\n(?=    \S)", _TEXT)
 

@@ -28,6 +28,10 @@ _FITTED = """\
     history_ : list of dict
         ``step, docs, seconds, rate`` of every evaluation, and with `validation_size` ``score``: as
         the method :meth:`score`, if the notes say nothing else.
+    interrupted_ : int
+        0, or the exit status (130 for Ctrl-C) of the signal that ended the fit early.
+    exchanges_ : dict
+        With ``engine="mpi"`` or ``"simulated"`` what was sent and waited for; else empty.
     n_iter_, n_batch_iter_ : int
         Passes and steps done.
     n_features_in_, feature_names_in_
@@ -41,7 +45,8 @@ class FamilyEstimator(SVIEstimator):
     `_kind`, and defines
 
     * ``check_params()``: call this class's, then check its own parameters;
-    * ``_read(X, y, *, reset, **more) -> Items``: validated data, ``n_features_in_`` set on reset;
+    * ``_read(X, y, *, reset, **more) -> Items``: validated data; on reset ``n_features_in_`` and
+      ``_dtype``, that of results, are set, as `_points` does;
     * ``_start(items, total, rng) -> State``: priors resolved, first value of the parameters, for
       `total` items of which `items` are a sample;
     * ``_model(shape, prior, hyper) -> Model``: a static method, the model of these arrays;
@@ -70,7 +75,8 @@ class FamilyEstimator(SVIEstimator):
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
         self._check_engine_params()
-        check_number("n_init", self.n_init, low=1, integer=True)
+        for name in ("n_init", "batch_size"):
+            check_number(name, getattr(self, name), low=1, integer=True)
         if self.n_init > 1 and self.checkpoint_dir is not None:
             raise ValueError(
                 "checkpoint_dir needs n_init=1, for a checkpoint holds one fit; "
@@ -90,6 +96,15 @@ class FamilyEstimator(SVIEstimator):
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError, TypeError
+            A parameter or the data are not allowed; the estimator is as it was.
+        DivergedError
+            Parameters became NaN or infinite.
+        LostRankError
+            Over MPI: the fit cannot go on without a rank that was lost.
         """
         return self._fit(X, y)
 
@@ -109,6 +124,11 @@ class FamilyEstimator(SVIEstimator):
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError, TypeError, DivergedError, LostRankError
+            As `fit`; the estimator is as it was.
         """
         return self._partial_fit(X, y)
 
@@ -242,7 +262,21 @@ class FamilyEstimator(SVIEstimator):
     # --- files --------------------------------------------------------------------------------
 
     def save(self, path) -> None:
-        """Write ``model.safetensors`` and ``model.json`` into the folder `path`."""
+        """Write ``model.safetensors`` and ``model.json`` into the folder `path`.
+
+        Parameters
+        ----------
+        path : str or path
+            A folder; it is made if need be, and a model in it replaced.
+
+        Raises
+        ------
+        NotFittedError
+        ValueError, TypeError
+            Parameters were set since the fit that :meth:`load` would refuse.
+        OSError
+            It cannot be written; a model that was there is kept.
+        """
         check_is_fitted(self, "_state")
         state = self._state
         extra = {name: vars(self)[name] for name in self._extra if name in vars(self)}
@@ -265,7 +299,23 @@ class FamilyEstimator(SVIEstimator):
 
     @classmethod
     def load(cls, path):
-        """Read what :meth:`save` wrote; `partial_fit` and `warm_start` go on from it."""
+        """Read what :meth:`save` wrote; `partial_fit` and `warm_start` go on from it.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        A fitted estimator of this class.
+
+        Raises
+        ------
+        FileNotFoundError
+            The folder holds no model.
+        ModelFormatError
+            It is damaged, of another kind, or written by a newer version.
+        """
         arrays, meta = io.load_model(path, kind=cls._kind)
         with io.reading(path):
             self = cls(**meta["params"])
@@ -286,7 +336,8 @@ class FamilyEstimator(SVIEstimator):
             vars(self).update(meta["extra"] | {k: arrays[k] for k in arrays if k in cls._extra})
             vars(self).update(self._attributes(state))
             self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]
-            self.lower_bound_, self.history_ = meta["lower_bound"], []
+            self.lower_bound_ = meta["lower_bound"]
+            self.history_, self.interrupted_, self.exchanges_ = [], 0, {}
         return self
 
 

@@ -48,7 +48,8 @@ class RunFolder:
     """Files of one run, under `path`: a context in which they are written.
 
     What an earlier run left is set aside on entry.  It comes back if the block fails before there
-    is a model or a checkpoint: bad data replace nothing.
+    is a model or a checkpoint: bad data replace nothing.  Where the process was killed before that,
+    the next one that looks at the folder brings it back.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ class RunFolder:
     """
 
     def __init__(self, path, overwrite: bool = False, resume: bool = False):
-        self.path, self.resume, self._full = Path(path), resume, False
+        self.path, self.resume, self._full, self._made = Path(path), resume, False, False
         self._before = SetAside(self.path)
         places = (self.path, *self.path.absolute().parents)
         there = next(place for place in places if place.exists())
@@ -76,6 +77,8 @@ class RunFolder:
             raise FileExistsError(f"{there}: is a file, a folder is needed")
         if not os.access(there, os.W_OK):
             raise PermissionError(f"{there}: cannot be written")
+        if self._before:
+            self._settle(failed=True)
         if not overwrite and not resume:
             self._refuse_what_is_there()
 
@@ -92,8 +95,6 @@ class RunFolder:
         mode = "a" if self.resume else "w"
         self._made = not self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
-        if self._before:  # the run that was to replace it was killed
-            self._settle(failed=True)
         if self.resume:
             self._forget_after_checkpoint()
         else:

@@ -11,13 +11,16 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 class Deferred:
     """Keeps signals until :meth:`deliver`, so that parameters are whole when a handler raises.
 
-    A second signal is not kept.  Outside the main thread nothing is changed: Python runs its
-    handlers there only.
+    After the first signal handlers are called at once, so that one which ends the process at the
+    second signal does so; what they raise still waits.  Outside the main thread nothing is changed:
+    Python runs its handlers there only.
     """
 
     def __init__(self):
         self._handlers: dict[int, object] = {}
         self._kept: list[tuple[int, object]] = []
+        self._seen = False
+        self._raised: BaseException | None = None
 
     def __enter__(self):
         if threading.current_thread() is threading.main_thread():
@@ -34,12 +37,22 @@ class Deferred:
             self.deliver()
 
     def deliver(self) -> None:
-        """Handle what was kept; may raise what the handler raises."""
-        while self._kept:
-            number, frame = self._kept.pop()
-            self._handlers[number](number, frame)
+        """Handle what was kept; may raise what a handler raises."""
+        self._handle()
+        raised, self._raised = self._raised, None
+        if raised is not None:
+            raise raised
 
     def _keep(self, number, frame):
-        if self._kept:
-            self._handlers[number](number, frame)
         self._kept.append((number, frame))
+        if self._seen:
+            self._handle()
+        self._seen = True
+
+    def _handle(self):
+        while self._kept:
+            number, frame = self._kept.pop(0)
+            try:
+                self._handlers[number](number, frame)
+            except BaseException as error:
+                self._raised = error

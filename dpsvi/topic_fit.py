@@ -25,6 +25,8 @@ _FITTED = """\
         ``perplexity, log_likelihood, unigram_perplexity, score``.
     interrupted_ : int
         0, or the exit status (130 for Ctrl-C) of the signal that ended the fit early.
+    exchanges_ : dict
+        With ``engine="mpi"`` or ``"simulated"`` what was sent and waited for; else empty.
     n_iter_, n_batch_iter_ : int
         Passes and steps done.
     vocabulary_ : tuple of str or None
@@ -105,6 +107,17 @@ class TopicEstimator(TopicModel):
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError, TypeError
+            A parameter or the corpus is not allowed; the estimator is as it was.
+        CorpusFormatError
+            A file cannot be read as a corpus: which line, and why.
+        DivergedError
+            Parameters became NaN or infinite.
+        LostRankError
+            Over MPI: the fit cannot go on without a rank that was lost.
         """
         self.check_params()
         going_on = self.warm_start and "_state" in self.__dict__
@@ -150,6 +163,11 @@ class TopicEstimator(TopicModel):
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError, TypeError, CorpusFormatError, DivergedError, LostRankError
+            As `fit`; the estimator is as it was.
         """
         self.check_params()
         first = "_state" not in self.__dict__
@@ -203,7 +221,21 @@ class TopicEstimator(TopicModel):
     # --- files --------------------------------------------------------------------------------
 
     def save(self, path) -> None:
-        """Write ``model.safetensors`` and ``model.json`` into the folder `path`."""
+        """Write ``model.safetensors`` and ``model.json`` into the folder `path`.
+
+        Parameters
+        ----------
+        path : str or path
+            A folder; it is made if need be, and a model in it replaced.
+
+        Raises
+        ------
+        NotFittedError
+        ValueError, TypeError
+            Parameters were set since the fit that :meth:`load` would refuse.
+        OSError
+            It cannot be written; a model that was there is kept.
+        """
         check_is_fitted(self, "_state")
         state = self._state
         arrays, values = self._priors()
@@ -222,7 +254,23 @@ class TopicEstimator(TopicModel):
 
     @classmethod
     def load(cls, path):
-        """Read what :meth:`save` wrote; `partial_fit` and `warm_start` go on from it."""
+        """Read what :meth:`save` wrote; `partial_fit` and `warm_start` go on from it.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        A fitted estimator of this class.
+
+        Raises
+        ------
+        FileNotFoundError
+            The folder holds no model.
+        ModelFormatError
+            It is damaged, of another kind, or written by a newer version.
+        """
         arrays, meta = io.load_model(path, kind=cls._kind)
         with io.reading(path):
             self = cls(**meta["params"])
@@ -250,5 +298,5 @@ class TopicEstimator(TopicModel):
                 self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
             self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]
             self.bound_, self._n_features_out = meta["bound"], self.n_components
-        self.history_, self.interrupted_ = [], 0
+        self.history_, self.interrupted_, self.exchanges_ = [], 0, {}
         return self

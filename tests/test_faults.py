@@ -323,12 +323,45 @@ def test_signals_leave_a_checkpoint(kind, number, corpus_file, tmp_path):
     until(lambda: training(out))
     for rank in run.ranks():
         run.send(rank, number)
-    assert run.wait(30) != 0
+    assert run.wait(30) == 128 + number, run.err
+    assert DPSVILDA.load(out).n_batch_iter_ > 0, "the model so far is written, too"
     meta = read_newest(out).meta
     assert 0 < meta["step"] < 5000 * 95
     again = launch(kind, 2, "-m", "dpsvi", "resume", out, "--passes",
                    str(meta["step"] // 95 + 20))  # fmt: skip
     assert again.wait(100) == 0, again.err
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("early", [False, True])
+def test_a_signal_for_one_worker_ends_that_one(kind, early, corpus_file, tmp_path):
+    """At once, without the wait for a silent rank, also while it still compiles."""
+    out = tmp_path / "run"
+    run = launch(kind, 4, *arguments(corpus_file, out, 300, "--silent-seconds", "60"))
+    log = out / "run.log"
+    until((lambda: log.exists() and "ranks on" in log.read_text()) if early
+          else (lambda: training(out)))  # fmt: skip
+    run.send(2, signal.SIGTERM)
+    assert run.wait(50) == 0, run.err
+    assert "rank 2 is lost (ended by a signal)" in run.err
+    last = [json.loads(line) for line in (out / "metrics.jsonl").open()][-1]
+    assert last["docs"] == 300 * 380, "every document of every pass"
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_a_signal_for_rank_0_does_not_wait_for_long_turns(kind, corpus_file, tmp_path):
+    """Workers hear the stop in the middle of a million steps."""
+    out = tmp_path / "run"
+    given = arguments(corpus_file, out, 10**6, "--learning-rate", "1e-3")
+    given[given.index("--local-steps") + 1] = str(10**6)
+    run = launch(kind, 3, *given)
+    log = out / "run.log"
+    until(lambda: log.exists() and "ranks on" in log.read_text())
+    time.sleep(5)  # compiled, and at work
+    begun = time.monotonic()
+    run.send(0, signal.SIGTERM)
+    assert run.wait(30) == 143, run.err
+    assert time.monotonic() - begun < 8
 
 
 # --- (g) disks ------------------------------------------------------------------------------------
@@ -485,3 +518,14 @@ def test_the_newest_three_are_kept_and_resume_refuses_other_parameters(corpus_fi
     shutil.rmtree(tmp_path / "checkpoints")
     with pytest.raises(FileNotFoundError, match="no checkpoint"):
         DPSVILDA(**settings, **paths).resume(corpus)
+
+
+def test_a_shorter_fit_does_not_lose_its_checkpoints_to_an_earlier_one(corpus_file, tmp_path):
+    corpus = load_corpus(corpus_file)
+    settings = dict(n_components=5, batch_size=4, checkpoint_dir=tmp_path, checkpoint_seconds=0.0)
+    DPSVILDA(max_iter=5, random_state=0, **settings).fit(corpus)
+    second = DPSVILDA(max_iter=2, random_state=1, **settings).fit(corpus)
+    (tmp_path / "checkpoints/latest").write_text("gone\n")  # then the newest folder counts
+    again = DPSVILDA(max_iter=2, random_state=1, **settings).resume(corpus)
+    assert again.n_batch_iter_ == second.n_batch_iter_ == 2 * 100
+    assert np.array_equal(again.components_, second.components_)

@@ -196,7 +196,7 @@ def test_two_ranks_that_end_together_let_nobody_wait():
         pytest.fail("the master waits for a dead rank to end its reading")
 
     master = SimpleNamespace(
-        window=window, finished=False, outbox=[], places={}, drop=drop,
+        window=window, finished=False, outbox=[], drop=drop,
         job=SimpleNamespace(cluster=SimpleNamespace(on_lost="drop")),
     )  # fmt: skip
     channel = SimpleNamespace(poll=list, lost=lambda: {1: "dead", 2: "dead"}, rest=rest)
@@ -239,7 +239,6 @@ def test_a_rank_that_asks_and_dies_lets_nobody_wait(asked, leaves):
         window=window,
         finished=False,
         outbox=[],
-        places={},
         pool=pool,
         take=take,
         drop=drop,
@@ -260,3 +259,34 @@ def test_a_rank_that_asks_and_dies_lets_nobody_wait(asked, leaves):
     _serve(master, channel, None, World(0, 3), quiet, quiet)
     assert waiting == {2} and not window.busy
     assert told == [(1, "stop")] * leaves
+
+
+def test_the_end_waits_for_whoever_lives():
+    """One that has said good-bye beats no more, and is not lost while another one takes longer."""
+    from types import SimpleNamespace
+
+    from dpsvi.cluster.lead import _dismiss
+    from dpsvi.cluster.world import World
+
+    pool, heard, looks = Pool(), {1, 2, 3}, iter(range(1000))
+    byes = {0: 1, 50: 2}  # look number: rank; rank 3 falls silent
+
+    def poll():
+        now = next(looks)
+        if now in byes:
+            yield byes[now], pool.message({"kind": "bye"})
+        poll.now = now
+
+    def lost():
+        gone = {1: "not heard of for 20 s"} if poll.now > 10 else {}
+        gone |= {3: "not heard of for 20 s"} if poll.now > 20 else {}
+        return {rank: why for rank, why in gone.items() if rank in heard}
+
+    told = []
+    channel = SimpleNamespace(
+        poll=poll, lost=lost, send=lambda rank, message, keep: told.append(rank)
+    )
+    master = SimpleNamespace(pool=pool, stop_message=lambda *a, **k: "stop")
+    here = World(0, 4)
+    _dismiss(master, channel, here, SimpleNamespace(forget=heard.discard), "done")
+    assert told == [1, 2, 3] and here.lost == here.frozen == {3}

@@ -106,7 +106,7 @@ def test_what_a_killed_run_had_set_aside_comes_back(data):
     folder.__enter__()
     folder._metrics.close()  # killed: nothing else is called
     assert not (data / "run" / "model.json").exists()
-    assert fit(data, "bad.npy") == 3
+    assert fit(data, "bad.npy", "--overwrite") == 3
     assert content(data / "run") == before
 
 
@@ -127,3 +127,50 @@ def test_a_refused_resume_leaves_the_settings(data, monkeypatch, capsys):
     assert "max_iter is 2" in capsys.readouterr().err
     assert (data / "run/config.json").read_bytes() == before
     assert main(["resume", str(data / "run"), "--quiet"]) == 0
+
+
+def test_a_simulated_fit_goes_on_as_one(data, monkeypatch, capsys):
+    cluster = "--engine", "simulated", "--workers", "3", "--checkpoint-seconds", "1e-9"
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "drop_checkpoints", lambda self: None)
+        assert fit(data, "good.npy", "--passes", "3", *cluster) == 0
+    assert main(["resume", str(data / "run"), "--passes", "5", "--quiet"]) == 0
+    assert "SIMULATED" in capsys.readouterr().out.splitlines()[-2]
+    settings = json.loads((data / "run/config.json").read_text())
+    assert settings["engine"] == "simulated" and settings["workers"] == 3
+
+
+def test_resume_refuses_what_its_engine_would_ignore(data, monkeypatch, capsys):
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "drop_checkpoints", lambda self: None)
+        assert fit(data, "good.npy", "--checkpoint-seconds", "1e-9") == 0
+    assert main(["resume", str(data / "run"), "--workers", "2", "--quiet"]) == 2
+    assert "--workers is for --engine simulated" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["fit", "resume"])
+def test_what_a_killed_overwrite_had_set_aside_is_protected(command, data, monkeypatch, capsys):
+    """It comes back at the next look at the folder, be it to refuse, and can be resumed."""
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "drop_checkpoints", lambda self: None)
+        assert fit(data, "good.npy", "--passes", "3", "--checkpoint-seconds", "1e-9") == 0
+    (data / "run" / "model.json").unlink()  # it was killed before its end
+    before = content(data / "run")
+    folder = RunFolder(data / "run", overwrite=True)
+    folder.__enter__()
+    folder._metrics.close()  # killed, too
+    if command == "fit":
+        assert fit(data, "good.npy") == 2
+        assert "holds checkpoints" in capsys.readouterr().err
+        assert content(data / "run") == before
+    else:
+        assert main(["resume", str(data / "run"), "--passes", "4", "--quiet"]) == 0
+
+
+def test_sharding_stays_as_it_was(data, monkeypatch, capsys):
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "drop_checkpoints", lambda self: None)
+        assert fit(data, "good.npy", "--engine", "mpi", "--checkpoint-seconds", "1e-9") == 0
+    argv = ["resume", str(data / "run"), "--engine", "mpi", "--sharding", "shard", "--quiet"]
+    assert main(argv) == 2
+    assert "--sharding was whole when the fit began" in capsys.readouterr().err

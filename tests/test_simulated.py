@@ -210,6 +210,15 @@ def test_clusters_that_cannot_be(wrong, what):
         VirtualCluster(**wrong)
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"prefetch": "no"}, {"strict": 2}, {"master_works": "yes"}, {"network": "1 GbE"},
+              {"timing": 1.0}],
+)  # fmt: skip
+def test_options_of_another_type(wrong):
+    with pytest.raises(TypeError, match=next(iter(wrong))):
+        VirtualCluster(**wrong)
+
+
 @pytest.mark.parametrize("wrong", [{"latency": -1.0}, {"bandwidth": 0.0}])
 def test_networks_that_cannot_be(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):

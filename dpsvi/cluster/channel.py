@@ -24,7 +24,7 @@ POLLS = 5e-5, 1e-3  # seconds between two polls, at first and at most
 _POLL_NEAR = 1e-2  # at most, where everybody rings
 _TAG, _TAG_MORE = 1, 2
 ENDED = "its process ended"  # what MPI reports; silence may be something else
-LEAVE_SECONDS = 20.0  # for the last words of both sides
+UNREADABLE = "its message cannot be read"
 LONGEST = 200  # characters of a reason
 _MAPPED = 4  # buffers of a rank that stay mapped: both ways it uses two at a time
 DROPPED = "dropped"  # told to a rank that is not waited for any more
@@ -43,7 +43,7 @@ class Channel:
     near : Neighbours or None
         Ranks that can map what lies in the shared buffers of `pool`, and the other way round.
     watch : callable or None
-        Called at every poll; raises or returns the ranks that are lost now, with the reason.
+        Called by :meth:`lost`; returns the ranks that are lost now, with the reason.
     """
 
     def __init__(
@@ -86,11 +86,16 @@ class Channel:
 
         self._guarded(start)
 
-    def poll(self) -> Iterator[tuple[int, Message]]:
-        """What has arrived by now, by rank of the sender."""
+    def look(self) -> list[Message]:
+        """What has arrived by now, and stays there."""
         self._guarded(self._test_sends)
         self._guarded(self._test_receives)
         self._guarded(self._probe)
+        return [message for _, message in self._arrived]
+
+    def poll(self) -> Iterator[tuple[int, Message]]:
+        """What has arrived by now, by rank of the sender."""
+        self.look()
         while self._arrived:
             yield self._arrived.popleft()
 
@@ -223,7 +228,7 @@ class Channel:
         try:
             self._arrived.append((rank, self._found(rank, message)))
         except OSError as error:  # its memory went with it, or may not be read after all
-            self._lose(rank, f"its message cannot be read: {error}")
+            self._lose(rank, f"{UNREADABLE}: {error}")
 
     def _rest(self, rank, beginning, size):
         """Receive the chunks after the first into one buffer."""
@@ -246,6 +251,10 @@ class Channel:
             failed = failed_ranks(self.comm)
             if failed is None:
                 raise LostRankError(f"MPI failed: {error}") from error
+            if not failed and error.Get_error_class() not in (
+                MPI.ERR_PROC_FAILED, MPI.ERR_PROC_FAILED_PENDING,
+            ):  # fmt: skip
+                raise LostRankError(f"MPI failed, although no process has: {error}") from error
             for rank in failed - self.gone:
                 self._lose(rank, ENDED)
 

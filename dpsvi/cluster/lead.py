@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import os
-import platform
 import queue
 import signal
 import threading
@@ -16,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from dpsvi.cluster.channel import DROPPED, LEAVE_SECONDS, LONGEST, POLLS, Channel
+from dpsvi.cluster.channel import DROPPED, LONGEST, POLLS, UNREADABLE, Channel
 from dpsvi.cluster.master import Master
 from dpsvi.cluster.messages import Message, Pool, deliver
 from dpsvi.cluster.pulse import SILENT, Pulse
@@ -132,12 +131,10 @@ def _ends(what: Message | str) -> bool:
 
 def _lose(master, rank, reason, here, pulse):
     _forget(rank, reason, here, pulse)
-    host, number = master.places.get(rank, (None, None))
-    local = rank in here.near if here.near else host == platform.node()
-    if rank in here.frozen and local and launched_with_ulfm():
+    if rank in here.frozen and here.near and rank in here.near and launched_with_ulfm():
         # A dead rank is no trouble to this MPI; a stopped one keeps mpiexec from ending.
         with suppress(ProcessLookupError):
-            os.kill(number, signal.SIGKILL)
+            os.kill(here.near.processes[rank], signal.SIGKILL)
         here.frozen.discard(rank)
     if master.job.cluster.on_lost == "abort":
         log.error("rank %d is lost (%s)", rank, reason)
@@ -146,7 +143,10 @@ def _lose(master, rank, reason, here, pulse):
 
 
 def _dismiss(master, channel, here, pulse, reason) -> None:
-    """Tell all workers to stop, and wait until they have: nobody's message may be left over."""
+    """Tell all workers to stop, and wait until they have: nobody's message may be left over.
+
+    Whoever lives is waited for: it may have a step to end, or much to receive.
+    """
     for rank in here.frozen:
         channel.tell(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
     waiting = set(here.others)
@@ -155,26 +155,23 @@ def _dismiss(master, channel, here, pulse, reason) -> None:
         message = master.stop_message(reason[:LONGEST], here.lost, parameters=known)
         for rank in waiting:
             channel.send(rank, message, keep=True)
-    end = time.monotonic() + LEAVE_SECONDS + master.job.cluster.silent_seconds
-    while waiting and time.monotonic() < end:
+    while waiting:
         for rank, answer in channel.poll():
             if answer.header["kind"] == "bye":
                 waiting.discard(rank)
+                pulse.forget(rank)
             master.pool.give(answer.buffer)
         for rank, why in channel.lost().items():
             _forget(rank, why, here, pulse)
             waiting.discard(rank)
             log.warning("rank %d is lost (%s)", rank, why)
         time.sleep(POLLS[0])
-    for rank in waiting:
-        log.warning("rank %d did not say good-bye", rank)
-        _forget(rank, SILENT, here, pulse)
 
 
 def _forget(rank, reason, here, pulse):
     pulse.forget(rank)
     here.lost.add(rank)
-    if reason.startswith(SILENT):
+    if reason.startswith((SILENT, UNREADABLE)):
         here.frozen.add(rank)
 
 
@@ -184,7 +181,7 @@ class _LocalWorker:
     def __init__(self, job: Job, master: Master, wake: Callable[[], None]):
         self.master, self._inbox, self._outbox = master, queue.Queue(), queue.Queue()
         self._wake = wake
-        self._worker, self._job = None, job
+        self._worker, self._job, self._stopped = None, job, False
         self._thread = threading.Thread(target=self._run, name="dpsvi-worker", daemon=True)
         self._thread.start()
 
@@ -204,10 +201,12 @@ class _LocalWorker:
 
     def stop(self) -> None:
         """End the thread after the step it is in."""
-        if self._worker is not None:
-            self._worker.leave()
+        self._stopped = True
         self._inbox.put(None)
-        self._thread.join()
+        while self._thread.is_alive():
+            if self._worker is not None:
+                self._worker.leave()  # again: the steps may not have begun yet
+            self._thread.join(POLLS[1])
 
     def _run(self):
         try:
@@ -215,7 +214,7 @@ class _LocalWorker:
             self._put(self._worker.hello())
             while True:
                 message = self._inbox.get()
-                if message is None:
+                if message is None or self._stopped:
                     return
                 grant = deliver(message, self.master.pool, self._worker.pool)
                 for answer in self._worker.turn(grant):

@@ -73,7 +73,6 @@ class Master:
         self.ended = False  # by the observer
         self.workers: set[int] = set()
         self.lost: dict[int, str] = {}
-        self.places: dict[int, tuple[str, int]] = {}  # host and process number
         self.busy = 0.0  # seconds computed for messages since all began
         self._grants: dict[int, _Grant] = {}
         self._asks: list[_Ask] = []
@@ -109,7 +108,6 @@ class Master:
             self.pool.give(message.buffer)  # its steps were given to others
             return
         if kind == "hello":
-            self.places[worker] = tuple(message.header["place"])
             self._join(worker, message.header["problem"])
             self.pool.give(message.buffer)
         elif kind == "diverged":

@@ -30,6 +30,13 @@ class Neighbours:
     rank : int
     all_gather : callable
         Gives an int64 array of each rank to all of them: ``all_gather((n,)) -> (size, n)``.
+
+    Attributes
+    ----------
+    processes : dict of int
+        Process numbers of the other ranks of this host.
+    everybody : bool
+        Whether all ranks are on this host.
     """
 
     def __init__(self, rank: int, all_gather):
@@ -40,12 +47,14 @@ class Neighbours:
             except OSError as error:  # forbidden, in some containers
                 log.info("no memory is shared with ranks of this host: %s", error)
         tickets = all_gather(mine)
+        self.processes: dict[int, int] = {}
         self._addresses = {}  # of bells
         for other, (*numbers, token, its_network) in enumerate(tickets.tolist()):
             # Hosts made of network namespaces could share memory, but are there to behave as if
             # they could not.
             near = mine[-1] and its_network == mine[-1] and other != rank
             if near and _reaches(Place(*numbers), token):
+                self.processes[other] = numbers[0]
                 self._addresses[other] = _address(numbers[0], token)
         self.everybody = len(self._addresses) == len(tickets) - 1
 

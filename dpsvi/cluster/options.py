@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsvi import strategies
-from dpsvi.checks import check_choice, check_number
+from dpsvi.checks import check_choice, check_flag, check_number
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Cluster:
     master_batch : int, >= 1
         M, updates that are merged at a time (Alg. 1, line 3).
     global_rate : float, > 0
-        gamma of Alg. 1: 1 adds the M updates, 1/M averages them.
+        gamma of Alg. 1: 1 adds the M updates, 1/M averages them.  At most 1 for ``"decay"``.
     strict : bool
         Refuse an unstable `global_rate` (:class:`~dpsvi.errors.UnstableError`) instead of
         reducing it with a warning.
@@ -66,6 +66,8 @@ class Cluster:
         check_choice("on_lost", self.on_lost, ["drop", "abort"])
         check_number("master_batch", self.master_batch, low=1, integer=True)
         check_number("silent_seconds", self.silent_seconds, low=0, open_low=True)
+        for name in ("strict", "prefetch", "master_works"):
+            check_flag(name, getattr(self, name))
         if self.waiting is not None:
             check_number("waiting", self.waiting, low=0, high=0.9, open_low=True)
         self.make_strategy()

@@ -120,6 +120,11 @@ class VirtualCluster(Cluster):
         Share of the workers that are slow, and how many times slower they are.
     seed : int
         Of the times that are drawn.  The same seed, timing and estimator give the same result.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An option is out of its range, or `master_works` is true.
     """
 
     n_workers: int = 1
@@ -138,6 +143,10 @@ class VirtualCluster(Cluster):
         if self.cores is not None:
             check_number("cores", self.cores, low=1, integer=True)
         check_number("smt_gain", self.smt_gain, low=0)
+        if not isinstance(self.network, Network):
+            raise TypeError(f"network must be a Network, got {self.network!r}")
+        if not isinstance(self.timing, Timing | None):
+            raise TypeError(f"timing must be a Timing or None, got {self.timing!r}")
         check_number("stragglers[0]", self.stragglers[0], low=0, high=1)
         check_number("stragglers[1]", self.stragglers[1], low=1)
         if self.master_works:

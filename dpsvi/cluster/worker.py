@@ -6,8 +6,6 @@ for these rows only.  It knows nothing of MPI; see :mod:`dpsvi.cluster.channel`.
 
 from __future__ import annotations
 
-import os
-import platform
 import time
 from collections.abc import Iterator
 
@@ -73,9 +71,7 @@ class Worker:
 
     def hello(self) -> Message:
         """The first message: ready, and fitting the same problem as the master."""
-        place = [platform.node(), os.getpid()]
-        problem = describe(self.job)
-        return self.pool.message({"kind": "hello", "problem": problem, "place": place})
+        return self.pool.message({"kind": "hello", "problem": describe(self.job)})
 
     def turn(self, grant: Message, spent: float = 0.0) -> Iterator[Message]:
         """Do what `grant` allows; yields the messages to send, each when it is due.

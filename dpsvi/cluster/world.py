@@ -19,6 +19,7 @@ from dpsvi.exit_codes import LOST
 
 log = logging.getLogger(__name__)
 _TAG_AGREE = 7
+_HOST = 64  # bytes of a host's name
 
 # What each launcher calls the number of processes it started.
 _LAUNCHERS = {
@@ -248,36 +249,39 @@ def agree(value: int) -> int:
     return int(buffer[0])
 
 
-def placement(n_threads: int) -> None:
+def placement(n_threads: int, master_works: bool) -> None:
     """Log one line that says what runs where; warn of cores used twice.  Collective."""
     import numba
+    import numpy as np
 
     here = world()
-    together = here.size > 1 and not here.lost
-    if together:
-        _barrier(here.data)  # not in the blocking call below, where no signal is heard
+    if here.lost:
+        if here.rank == 0:
+            log.info("%d of %d ranks are left", here.size - len(here.lost), here.size)
+        return
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    mine = (platform.node(), cores, os.cpu_count())
-    # Small control data, once: the only pickled message.
-    places = here.data.gather(mine, 0) if together else [mine]
+    mine = np.zeros(2 + _HOST // 8, np.int64)
+    mine[:2] = cores, os.cpu_count()
+    name = np.frombuffer(platform.node().encode()[:_HOST], np.uint8)
+    mine[2:].view(np.uint8)[: len(name)] = name
+    places = _all_gather(here.data, mine) if here.size > 1 else mine[None]
     if here.rank != 0:
         return
-    hosts = sorted({host for host, *_ in places})
-    seen = sorted({cores for _, cores, _ in places})
+    hosts = [row[2:].tobytes().rstrip(b"\0").decode(errors="replace") for row in places]
+    seen = sorted(set(places[:, 0].tolist()))
     log.info(
         "%d ranks on %d hosts, %d threads a rank, %s cores seen by a rank; %s, numba %s",
-        here.size, len(hosts), n_threads, "-".join(map(str, seen)),
+        here.size, len(set(hosts)), n_threads, "-".join(map(str, seen)),
         library(), numba.__version__,
     )  # fmt: skip
-    for host in hosts:
-        ranks = [place for place in places if place[0] == host]
-        # The master sleeps: it does not count.
-        n_working = len(ranks) - (host == places[0][0] and here.size > 1)
-        if n_working * n_threads > ranks[0][2]:
+    for host in sorted(set(hosts)):
+        # A master that does not work sleeps: it does not count.
+        sleeps = here.size > 1 and not master_works and host == hosts[0]
+        n_working, there = hosts.count(host) - sleeps, int(places[hosts.index(host), 1])
+        if n_working * n_threads > there:
             log.warning(
-                "%s: %d working ranks x %d threads on %d cores", host, n_working, n_threads,
-                ranks[0][2],
-            )  # fmt: skip
+                "%s: %d working ranks x %d threads on %d cores", host, n_working, n_threads, there
+            )
         if seen[0] < n_threads:
             log.warning(
                 "%s: a rank is bound to %d cores and has %d threads; mpiexec --bind-to none, or "

@@ -113,6 +113,26 @@ def add_cluster_arguments(parser) -> None:
     )
 
 
+def engine_of(args) -> str:
+    """The engine that was asked for, or that this launch calls for."""
+    return args.engine or ("mpi" if launched_size() > 1 else "threads")
+
+
+def check_used(given: dict, engine: str) -> None:
+    """Raise UsageError for an option of several processes that the `engine` would ignore."""
+    from dpsvi.estimator import CLUSTERS  # loads numpy
+
+    unused = {} if engine == "simulated" else {"workers": {"simulated"}}
+    if engine not in CLUSTERS:
+        unused |= {field.name: CLUSTERS for field in fields(Cluster)}
+    for name, engines_with in unused.items():
+        if given.get(name) is not None:
+            raise UsageError(
+                f"--{name.replace('_', '-')} is for --engine {' or '.join(sorted(engines_with))}, "
+                f"got --engine {engine}"
+            )
+
+
 def cluster_of(args) -> Cluster:
     """The options that were given."""
     given = {field.name: getattr(args, field.name, None) for field in fields(Cluster)}
@@ -132,9 +152,8 @@ def make_estimator(args, data: dict):
     params |= _side(args.name).parameters(args, data)
     seconds = 60.0 if args.checkpoint_seconds is None else args.checkpoint_seconds
     params |= {
-        "engine": args.engine or ("mpi" if launched_size() > 1 else "threads"),
-        "cluster": cluster_of(args), "checkpoint_dir": args.out if seconds else None,
-        "checkpoint_seconds": seconds, "verbose": not args.quiet,
+        "engine": engine_of(args), "cluster": cluster_of(args), "verbose": not args.quiet,
+        "checkpoint_dir": args.out if seconds else None, "checkpoint_seconds": seconds,
     }  # fmt: skip
     known = inspect.signature(estimator).parameters
     for name, value in args.set:
@@ -165,6 +184,8 @@ def run(args, resume: bool = False) -> int:
     """
     from dpsvi.run_folder import RunFolder
 
+    if not resume:  # a fit may go on with another engine
+        check_used(vars(args), engine_of(args))
     side = _side(args.name)
     first = launched_rank() == 0
     if launched_size() > 1 and args.engine in (None, "mpi"):

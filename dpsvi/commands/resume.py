@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 from dpsvi import engines
-from dpsvi.cluster.world import launched_rank
-from dpsvi.commands.fit import add_cluster_arguments
+from dpsvi.cluster.world import in_turn, launched_rank, launched_size
+from dpsvi.commands.fit import add_cluster_arguments, check_used, engine_of
 from dpsvi.commands.fit import run as run_fit
 from dpsvi.errors import DataFormatError, ModelFormatError, UsageError
 
@@ -25,25 +26,44 @@ def add_arguments(parser) -> None:
     add_cluster_arguments(parser)
 
 
-def run(args) -> int:
-    """Take the settings of the run folder, and those given now instead."""
-    path = Path(args.out) / "config.json"
+def _settings(out, path) -> tuple[str, dict]:
+    """The settings of a run folder that can be resumed, as text and read."""
+    from dpsvi.run_folder import RunFolder  # loads numpy
+
+    if launched_rank() == 0:
+        RunFolder(out, resume=True)  # brings back what a run had set aside that was killed
     try:
         kept = path.read_text(encoding="utf-8")
         settings = json.loads(kept)
     except FileNotFoundError:
-        raise FileNotFoundError(f"{args.out}: is no run folder, it has no config.json") from None
+        raise FileNotFoundError(f"{out}: is no run folder, it has no config.json") from None
     except ValueError as error:
         raise ModelFormatError(f"{path}: not valid JSON: {error}") from error
-    if not (Path(args.out) / "checkpoints" / "latest").exists():
+    if not (path.parent / "checkpoints" / "latest").exists():
         raise FileNotFoundError(
-            f"{args.out}: holds no checkpoint; the fit was finished, or ended before the first one"
+            f"{out}: holds no checkpoint; the fit was finished, or ended before the first one"
         )
+    return kept, settings
+
+
+def run(args) -> int:
+    """Take the settings of the run folder, and those given now instead."""
+    path = Path(args.out) / "config.json"
+    several = launched_size() > 1 and args.engine in (None, "mpi")
+    with in_turn() if several else nullcontext():
+        kept, settings = _settings(args.out, path)
     given = {k: v for k, v in vars(args).items() if v is not None}
-    if "engine" not in given:
+    if given.get("sharding", settings["sharding"]) != settings["sharding"]:
+        raise UsageError(
+            f"--sharding was {settings['sharding'] or 'whole'} when the fit began, and stays so; "
+            f"got {given['sharding']}"
+        )
+    if "engine" not in given and settings["engine"] != "simulated":
         settings["engine"] = None  # whatever this launch calls for
+    merged = argparse.Namespace(**{**settings, **given})
+    check_used(given, engine_of(merged))
     try:
-        return run_fit(argparse.Namespace(**{**settings, **given}), resume=True)
+        return run_fit(merged, resume=True)
     except (UsageError, DataFormatError, ModelFormatError):
         # The next one is not to find settings that are refused.
         if launched_rank() == 0:

@@ -29,7 +29,7 @@ def fit(job: Job) -> bool:
     options = job.cluster or Cluster()
     n_workers = len(here.others) + (options.master_works or not here.others)
     job = for_workers(job, options, n_workers)
-    placement(job.n_jobs)
+    placement(job.n_jobs, options.master_works)
     pulse = Pulse(here.beats, options.silent_seconds) if here.size > 1 else None
     if pulse is not None:
         for rank in here.lost:

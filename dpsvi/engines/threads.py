@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 
 from dpsvi.engines.loop import RUNNING, STOP
 from dpsvi.fit import Job, run_locally
@@ -53,8 +54,11 @@ def run(task: Task, n_steps: int) -> None:
         _stop(task)
         raise
     finally:
-        # Nobody may touch the parameters before the last thread has left them.
-        wait(futures)
+        # Nobody may touch the parameters before the last thread has left them, however often
+        # somebody presses Ctrl-C.
+        while not all(future.done() for future in futures):
+            with suppress(KeyboardInterrupt):
+                wait(futures)
     for future in futures:
         future.result()
 

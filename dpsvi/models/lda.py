@@ -55,12 +55,12 @@ class DPSVILDA(TopicEstimator):
         (44), ``"collapsed"`` is stochastic CVB0 (Foulds et al. 2013): faster, and lower
         perplexity on every corpus measured.
     warm_documents : bool, default=False
-        Remember gamma of each document between passes (4 K bytes a document).
+        Remember gamma of each document between passes (4 K bytes a document), in one process.
     keep_responsibilities : bool, default=False
         Batch CVB0 (Asuncion et al. 2009): keep the responsibilities of every (document, word) pair
         (2 K bytes each) and leave a token's own count out.  The best perplexity where it fits in
-        memory, after 50 passes or more; collapsed step only.  A corpus of 200 batches or more
-        begins with 3 stochastic passes.
+        memory, after 50 passes or more; collapsed step, in one process and without
+        `checkpoint_dir` only.  A corpus of 200 batches or more begins with 3 stochastic passes.
     batch_size : int or None, default=None
         Documents in a step, S.  None is 64 for the collapsed and 128 for the mean-field step.
     max_doc_update_iter : int or None, default=None

@@ -489,29 +489,37 @@ def test_ctrl_c_keeps_the_model_so_far(engine, n_jobs, kept):
     assert answers == "True True True"
 
 
+IMPATIENT = """
+import os, signal, threading, time
+from types import SimpleNamespace
+import numpy as np
+from dpsvi.engines import threads
+from dpsvi.engines.loop import RUNNING
+
+begun, left = threading.Event(), []
+
+def run_thread(thread, n_steps):
+    begun.set()
+    time.sleep(2)  # in the middle of a step
+    left.append(thread)
+
+def interrupt():
+    begun.wait()
+    for _ in range(3):
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt).start()
+task = SimpleNamespace(works=[None, None], run_thread=run_thread, stop=np.array([RUNNING]))
+try:
+    threads.run(task, 10)
+except KeyboardInterrupt:
+    print("interrupted", sorted(left))
+"""
+
+
 def test_threads_have_left_the_parameters_however_often_one_interrupts():
-    from types import SimpleNamespace
-
-    from dpsvi.engines import threads
-    from dpsvi.engines.loop import RUNNING
-
-    begun, left = threading.Event(), []
-
-    def run_thread(thread, n_steps):
-        begun.set()
-        time.sleep(0.6)  # in the middle of a step
-        left.append(thread)
-
-    def interrupt():
-        begun.wait()
-        for _ in range(3):
-            time.sleep(0.1)
-            os.kill(os.getpid(), signal.SIGINT)
-
-    task = SimpleNamespace(works=[None, None], run_thread=run_thread, stop=np.array([RUNNING]))
-    impatient = threading.Thread(target=interrupt)
-    impatient.start()
-    with pytest.raises(KeyboardInterrupt):
-        threads.run(task, 10)
-    assert sorted(left) == [0, 1]
-    impatient.join()
+    done = subprocess.run(
+        [sys.executable, "-c", IMPATIENT], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "interrupted [0, 1]\n", done.stderr

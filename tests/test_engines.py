@@ -509,6 +509,7 @@ def interrupt():
         time.sleep(0.1)
         os.kill(os.getpid(), signal.SIGINT)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may ignore it
 threading.Thread(target=interrupt).start()
 task = SimpleNamespace(works=[None, None], run_thread=run_thread, stop=np.array([RUNNING]))
 try:

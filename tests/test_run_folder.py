@@ -171,6 +171,7 @@ def test_sharding_stays_as_it_was(data, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "drop_checkpoints", lambda self: None)
         assert fit(data, "good.npy", "--engine", "mpi", "--checkpoint-seconds", "1e-9") == 0
-    argv = ["resume", str(data / "run"), "--engine", "mpi", "--sharding", "shard", "--quiet"]
-    assert main(argv) == 2
+    argv = ["resume", str(data / "run"), "--engine", "mpi", "--quiet", "--sharding"]
+    assert main([*argv, "shard"]) == 2
     assert "--sharding was whole when the fit began" in capsys.readouterr().err
+    assert main([*argv, "whole"]) == 0

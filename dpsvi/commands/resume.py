@@ -53,10 +53,10 @@ def run(args) -> int:
     with in_turn() if several else nullcontext():
         kept, settings = _settings(args.out, path)
     given = {k: v for k, v in vars(args).items() if v is not None}
-    if given.get("sharding", settings["sharding"]) != settings["sharding"]:
+    sharding = settings["sharding"] or "whole"
+    if given.get("sharding", sharding) != sharding:
         raise UsageError(
-            f"--sharding was {settings['sharding'] or 'whole'} when the fit began, and stays so; "
-            f"got {given['sharding']}"
+            f"--sharding was {sharding} when the fit began, and stays so; got {given['sharding']}"
         )
     if "engine" not in given and settings["engine"] != "simulated":
         settings["engine"] = None  # whatever this launch calls for

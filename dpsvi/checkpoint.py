@@ -125,7 +125,8 @@ class CheckpointFolder:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
         io.write_text(self.path / "latest", name + "\n")
-        for old in _by_age(self.path)[:-_KEPT]:
+        others = [found for found in _by_age(self.path) if found.name != name]
+        for old in others[: 1 - _KEPT]:
             shutil.rmtree(old, ignore_errors=True)
         return self.path / name
 

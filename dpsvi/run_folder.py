@@ -63,7 +63,8 @@ class RunFolder:
     Raises
     ------
     FileExistsError
-        The folder holds a model or checkpoints, and `overwrite` is false.
+        The folder holds a model or checkpoints, and `overwrite` is false; or a process that runs is
+        about to replace them.
     OSError
         The folder cannot be made or written; found here, before any training.
     """
@@ -78,6 +79,11 @@ class RunFolder:
         if not os.access(there, os.W_OK):
             raise PermissionError(f"{there}: cannot be written")
         if self._before:
+            if (number := self._before.owner()) is not None:
+                raise FileExistsError(
+                    f"{self.path}: process {number} is about to replace what is there (if it is "
+                    f"none of dpsvi, remove {self._before.path / 'owner.json'})"
+                )
             self._settle(failed=True)
         if not overwrite and not resume:
             self._refuse_what_is_there()

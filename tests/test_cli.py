@@ -149,7 +149,7 @@ def cut(corpus, tmp_path):
         (
             ["fit", "MIXTURE", "--data", "POINTS", "--master-batch", "2", "--engine", "serial"],
             2,
-            "--master-batch is for --engine mpi or simulated, got --engine serial",
+            "--master-batch is for --engine mpi or simulated, got serial",
         ),
         (["fit", "MIXTURE", "--data", "POINTS", "--set", "batch_size=null"], 2, "batch_size must"),
     ],

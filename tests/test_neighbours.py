@@ -240,6 +240,7 @@ def test_a_rank_that_asks_and_dies_lets_nobody_wait(asked, leaves):
         finished=False,
         outbox=[],
         pool=pool,
+        n_workers=2,
         take=take,
         drop=drop,
         job=SimpleNamespace(cluster=SimpleNamespace(on_lost="drop")),
@@ -278,15 +279,17 @@ def test_the_end_waits_for_whoever_lives():
         poll.now = now
 
     def lost():
-        gone = {1: "not heard of for 20 s"} if poll.now > 10 else {}
-        gone |= {3: "not heard of for 20 s"} if poll.now > 20 else {}
-        return {rank: why for rank, why in gone.items() if rank in heard}
+        silent = {1} if poll.now > 10 else set()
+        silent |= {3} if poll.now > 20 else set()
+        channel.gone |= dict.fromkeys(silent & heard, "not heard of for 20 s")
 
-    told = []
+    # Rank 4 was found lost before, but what ended the fit came first.
+    told, heard = [], heard | {4}
     channel = SimpleNamespace(
-        poll=poll, lost=lost, send=lambda rank, message, keep: told.append(rank)
-    )
+        poll=poll, lost=lost, send=lambda rank, message, keep: told.append(rank),
+        gone={4: "its process ended"},
+    )  # fmt: skip
     master = SimpleNamespace(pool=pool, stop_message=lambda *a, **k: "stop")
-    here = World(0, 4)
-    _dismiss(master, channel, here, SimpleNamespace(forget=heard.discard), "done")
-    assert told == [1, 2, 3] and here.lost == here.frozen == {3}
+    here, pulse = World(0, 5), SimpleNamespace(forget=lambda rank: heard.discard(rank))
+    _dismiss(master, channel, here, pulse, SimpleNamespace(), "done")
+    assert told == [1, 2, 3, 4] and here.lost == {3, 4} and here.frozen == {3}

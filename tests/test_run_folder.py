@@ -1,6 +1,7 @@
 """A run folder: no fit loses what another one left there, unless it can put something better."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -175,3 +176,25 @@ def test_sharding_stays_as_it_was(data, monkeypatch, capsys):
     assert main([*argv, "shard"]) == 2
     assert "--sharding was whole when the fit began" in capsys.readouterr().err
     assert main([*argv, "whole"]) == 0
+
+
+def test_what_a_running_fit_has_set_aside_is_its_own(data, capsys):
+    import subprocess
+    import sys
+
+    assert fit(data, "good.npy") == 0
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        with RunFolder(data / "run", overwrite=True) as folder:
+            owner = data / "run" / ".replaced" / "owner.json"
+            owner.write_text(owner.read_text().replace(str(os.getpid()), str(other.pid)))
+            assert main(["resume", str(data / "run"), "--quiet"]) == 2
+            assert fit(data, "good.npy", "--overwrite") == 2
+            assert f"process {other.pid} is about to replace" in capsys.readouterr().err
+            assert not (data / "run" / "model.json").exists()
+            raise ZeroDivisionError
+    except ZeroDivisionError:
+        pass
+    finally:
+        other.communicate()
+    assert (data / "run" / "model.json").exists() and folder.path == data / "run"

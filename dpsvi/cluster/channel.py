@@ -52,7 +52,7 @@ class Channel:
     ):  # fmt: skip
         self.comm, self.pool, self.near, self.watch = comm, pool, near, watch
         self._longest = _POLL_NEAR if near is not None and near.everybody else POLLS[1]
-        self.gone: set[int] = set()
+        self.gone: dict[int, str] = {}  # why
         self._sending: list[tuple[int, list, Message, bool]] = []
         self._receiving: dict[int, tuple[list, object]] = {}
         self._arrived: deque[tuple[int, Message]] = deque()
@@ -138,9 +138,9 @@ class Channel:
             time.sleep(POLLS[0])
         return not self._sending
 
-    def abandon(self, rank: int) -> None:
+    def abandon(self, rank: int, reason: str) -> None:
         """Forget all traffic with `rank`."""
-        self.gone.add(rank)
+        self.gone[rank] = reason
         # MPI may still write to these buffers, and the rank read them, should it wake up: they are
         # never freed.
         _ABANDONED.extend(s for s in self._sending if s[0] == rank)
@@ -173,7 +173,7 @@ class Channel:
             if reason != ENDED:
                 # It may only have slept: then this tells it not to come back.
                 self.tell(rank, self.pool.message({"kind": "stop", "reason": DROPPED}))
-            self.abandon(rank)
+            self.abandon(rank, reason)
             self._news[rank] = reason
 
     def _test_sends(self):
@@ -255,7 +255,7 @@ class Channel:
                 MPI.ERR_PROC_FAILED, MPI.ERR_PROC_FAILED_PENDING,
             ):  # fmt: skip
                 raise LostRankError(f"MPI failed, although no process has: {error}") from error
-            for rank in failed - self.gone:
+            for rank in failed - self.gone.keys():
                 self._lose(rank, ENDED)
 
 

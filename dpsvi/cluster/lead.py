@@ -40,7 +40,7 @@ def _lead(master, here, pulse, n_workers, signals) -> bool:
     job, channel = master.job, None
     if here.others:
         channel = Channel(here.data, master.pool, here.near, pulse.silent)
-        channel.gone |= here.lost
+        channel.gone |= dict.fromkeys(here.lost, "lost in an earlier fit")
     local = None
     if n_workers > len(here.others):
         local = _LocalWorker(job, master, here.near.ring if here.near else lambda: None)
@@ -66,7 +66,7 @@ def _lead(master, here, pulse, n_workers, signals) -> bool:
         if local is not None:
             local.stop()
         if channel is not None:
-            _dismiss(master, channel, here, pulse, reason)
+            _dismiss(master, channel, here, pulse, signals, reason)
         elif reason in ("done", "interrupted"):
             master.parameters.renormalise()
     return master.ended
@@ -95,6 +95,8 @@ def _serve(master, channel, local, here, pulse, signals) -> None:
             if isinstance(what, str):
                 _lose(master, rank, what, here, pulse)
             elif _ends(what):
+                if master.n_workers == 1 or master.job.cluster.on_lost == "abort":
+                    _expect(signals)
                 channel.send(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
                 _lose(master, rank, what.header["reason"], here, pulse)
             else:
@@ -112,6 +114,13 @@ def _serve(master, channel, local, here, pulse, signals) -> None:
             pause = channel.rest(pause)
         else:
             time.sleep(POLLS[1])
+
+
+def _expect(signals) -> None:
+    """Before a worker that left ends the job: was it a signal, this rank may be about to hear it."""
+    for _ in range(20):
+        signals.deliver()
+        time.sleep(0.05)
 
 
 def _read_by_others(window, held) -> bool:
@@ -142,10 +151,11 @@ def _lose(master, rank, reason, here, pulse):
     master.drop(rank, reason)
 
 
-def _dismiss(master, channel, here, pulse, reason) -> None:
+def _dismiss(master, channel, here, pulse, signals, reason) -> None:
     """Tell all workers to stop, and wait until they have: nobody's message may be left over.
 
-    Whoever lives is waited for: it may have a step to end, or much to receive.
+    Whoever lives is waited for: it may have a step to end, or much to receive.  Only another signal
+    after the one that ended the fit ends that, too.
     """
     for rank in here.frozen:
         channel.tell(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
@@ -161,10 +171,13 @@ def _dismiss(master, channel, here, pulse, reason) -> None:
                 waiting.discard(rank)
                 pulse.forget(rank)
             master.pool.give(answer.buffer)
-        for rank, why in channel.lost().items():
-            _forget(rank, why, here, pulse)
-            waiting.discard(rank)
-            log.warning("rank %d is lost (%s)", rank, why)
+        channel.lost()
+        for rank in waiting & channel.gone.keys():  # also those that nobody has been told of yet
+            _forget(rank, channel.gone[rank], here, pulse)
+            log.warning("rank %d is lost (%s)", rank, channel.gone[rank])
+        waiting -= channel.gone.keys()
+        if reason == "interrupted":
+            signals.deliver()
         time.sleep(POLLS[0])
 
 

@@ -115,22 +115,34 @@ def add_cluster_arguments(parser) -> None:
 
 def engine_of(args) -> str:
     """The engine that was asked for, or that this launch calls for."""
-    return args.engine or ("mpi" if launched_size() > 1 else "threads")
+    asked = dict(args.set).get("engine", args.engine)
+    return asked or ("mpi" if launched_size() > 1 else "threads")
 
 
 def check_used(given: dict, engine: str) -> None:
-    """Raise UsageError for an option of several processes that the `engine` would ignore."""
+    """Refuse options that the `engine` would ignore.
+
+    One process under a launcher that started no other is only told so: the same line goes on with
+    more.
+
+    Raises
+    ------
+    UsageError
+    """
     from dpsvi.estimator import CLUSTERS  # loads numpy
 
     unused = {} if engine == "simulated" else {"workers": {"simulated"}}
     if engine not in CLUSTERS:
         unused |= {field.name: CLUSTERS for field in fields(Cluster)}
     for name, engines_with in unused.items():
-        if given.get(name) is not None:
+        if given.get(name) in (None, False):
+            continue
+        option = "--" + name.replace("_", "-")
+        if name == "workers" or given.get("engine") is not None:
             raise UsageError(
-                f"--{name.replace('_', '-')} is for --engine {' or '.join(sorted(engines_with))}, "
-                f"got --engine {engine}"
+                f"{option} is for --engine {' or '.join(sorted(engines_with))}, got {engine}"
             )
+        log.warning("%s is of no effect in one process", option)
 
 
 def cluster_of(args) -> Cluster:

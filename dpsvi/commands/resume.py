@@ -26,10 +26,17 @@ def add_arguments(parser) -> None:
     add_cluster_arguments(parser)
 
 
-def _settings(out, path) -> tuple[str, dict]:
-    """The settings of a run folder that can be resumed, as text and read."""
+def _settings(args, path) -> tuple[str, argparse.Namespace]:
+    """The settings of a run folder, as text, and with those given now instead.
+
+    Raises
+    ------
+    FileNotFoundError, ModelFormatError, UsageError
+        It cannot be resumed, or not so.
+    """
     from dpsvi.run_folder import RunFolder  # loads numpy
 
+    out = args.out
     if launched_rank() == 0:
         RunFolder(out, resume=True)  # brings back what a run had set aside that was killed
     try:
@@ -43,25 +50,25 @@ def _settings(out, path) -> tuple[str, dict]:
         raise FileNotFoundError(
             f"{out}: holds no checkpoint; the fit was finished, or ended before the first one"
         )
-    return kept, settings
+    given = {k: v for k, v in vars(args).items() if v is not None}
+    sharding = settings.get("sharding") or "whole"
+    if given.get("sharding", sharding) != sharding:
+        raise UsageError(
+            f"--sharding was {sharding} when the fit began, and stays so; got {given['sharding']}"
+        )
+    if "engine" not in given and settings.get("engine") != "simulated":
+        settings["engine"] = None  # whatever this launch calls for
+    merged = argparse.Namespace(**{"set": [], **settings, **given})
+    check_used(given, engine_of(merged))
+    return kept, merged
 
 
 def run(args) -> int:
     """Take the settings of the run folder, and those given now instead."""
     path = Path(args.out) / "config.json"
     several = launched_size() > 1 and args.engine in (None, "mpi")
-    with in_turn() if several else nullcontext():
-        kept, settings = _settings(args.out, path)
-    given = {k: v for k, v in vars(args).items() if v is not None}
-    sharding = settings["sharding"] or "whole"
-    if given.get("sharding", sharding) != sharding:
-        raise UsageError(
-            f"--sharding was {sharding} when the fit began, and stays so; got {given['sharding']}"
-        )
-    if "engine" not in given and settings["engine"] != "simulated":
-        settings["engine"] = None  # whatever this launch calls for
-    merged = argparse.Namespace(**{**settings, **given})
-    check_used(given, engine_of(merged))
+    with in_turn() if several else nullcontext():  # rank 0 first: it alone refuses
+        kept, merged = _settings(args, path)
     try:
         return run_fit(merged, resume=True)
     except (UsageError, DataFormatError, ModelFormatError):

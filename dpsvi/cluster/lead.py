@@ -117,7 +117,7 @@ def _serve(master, channel, local, here, pulse, signals) -> None:
 
 
 def _expect(signals) -> None:
-    """Before a worker that left ends the job: was it a signal, this rank may be about to hear it."""
+    """Before a worker that left ends the job: a signal it heard may be on its way to this rank."""
     for _ in range(20):
         signals.deliver()
         time.sleep(0.05)

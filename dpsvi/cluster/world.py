@@ -19,6 +19,7 @@ from dpsvi.exit_codes import LOST
 
 log = logging.getLogger(__name__)
 _TAG_AGREE = 7
+_PRINTED = 0.2  # seconds for the launcher to read it
 _HOST = 64  # bytes of a host's name
 
 # What each launcher calls the number of processes it started.
@@ -142,6 +143,8 @@ def abort(code: int) -> None:
             stream.flush()
     here = world()
     if here.rank != 0 or here.others or here.frozen:
+        # MPICH's mpiexec (5.0.2) has lost what was printed in the last moment.
+        time.sleep(_PRINTED)
         MPI.COMM_WORLD.Abort(code)
     # Open MPI's mpiexec (5.0.11) ends with 0 when the only process that is left aborts; MPICH's
     # Abort (5.0.2) can return, and what came then might end the job with another code.

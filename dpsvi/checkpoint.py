@@ -139,7 +139,8 @@ def newest_name(path: Path) -> str | None:
         return None
     if (path / name).exists():
         return name
-    return next((found.name for found in reversed(_by_age(path))), None)
+    found = _by_age(path)
+    return found[-1].name if found else None
 
 
 def _by_age(path: Path) -> list[Path]:

@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from dpsvi import engines, io, schedules
 from dpsvi.checkpoint import Checkpoint, CheckpointFolder, read_newest, restore
@@ -59,9 +60,11 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
 
     A subclass defines ``_held_out_score(state, held_out) -> dict`` with a ``"score"`` (higher is
     better) among its entries, and ``_attributes(state) -> dict``, the fitted attributes a callback
-    needs in order to use the estimator as if the fit had ended there.  What several estimators say
-    of their parameters and attributes is written once, in `_texts` of their base: a line ``{name}``
-    of a class docstring becomes the text of this name.
+    needs in order to use the estimator as if the fit had ended there.  For files, which are named
+    by `_kind`, it defines ``_content() -> (arrays, dict)``, what :meth:`save` is to keep besides
+    clocks and names, and ``_restore(arrays, meta)``, which takes it over.  What several estimators
+    say of their parameters and attributes is written once, in `_texts` of their base: a line
+    ``{name}`` of a class docstring becomes the text of this name.
 
     Parameters that say what the fitted arrays mean are named in `_fixed`, or in `_settings` if a
     fit that goes on may change them.  A fit notes them in `_started`, as JSON gives them back, and
@@ -69,6 +72,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
     by then.
     """
 
+    _kind: str
     _texts: ClassVar[dict[str, str]] = {}
     _fixed: ClassVar[tuple[str, ...]] = ()
     _settings: ClassVar[tuple[str, ...]] = ()
@@ -202,6 +206,69 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         check_number("validation_size", size, low=1, high=n_items - 1, integer=True)
         order = rng.permutation(n_items)
         return np.sort(order[size:]), np.sort(order[:size])
+
+    def save(self, path) -> None:
+        """Write ``model.safetensors`` and ``model.json`` into the folder `path`.
+
+        Parameters
+        ----------
+        path : str or path
+            A folder; it is made if need be, and a model in it replaced.
+
+        Raises
+        ------
+        NotFittedError
+        ValueError, TypeError
+            Parameters were set since the fit that :meth:`load` would refuse.
+        OSError
+            It cannot be written; a model that was there is kept.
+        """
+        check_is_fitted(self, "_state")
+        arrays, more = self._content()
+        io.save_model(
+            path,
+            kind=self._kind,
+            arrays=arrays,
+            meta={
+                "params": self._params_to_save(), "step": self._state.step,
+                "n_seen": self._n_seen, "n_iter": self.n_iter_,
+                "feature_names": list(getattr(self, "feature_names_in_", ())), **more,
+            },
+        )  # fmt: skip
+
+    @classmethod
+    def load(cls, path):
+        """Read what :meth:`save` wrote; `partial_fit` and `warm_start` go on from it.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        A fitted estimator of this class.
+
+        Raises
+        ------
+        FileNotFoundError
+            The folder holds no model.
+        ModelFormatError
+            It is damaged, of another kind, or written by a newer version.
+        """
+        arrays, meta = io.load_model(path, kind=cls._kind)
+        with io.reading(path):
+            self = cls(**meta["params"])
+            self.check_params()
+            self._note_fixed(going_on=False)
+            meta.setdefault("n_seen", meta.get("docs"))  # of files that only counted visits
+            io.check_counts(meta, "step", "n_seen", "n_iter")
+            self._n_seen = meta["n_seen"]
+            if meta["feature_names"]:
+                self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
+            self._restore(arrays, meta)
+            self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]
+        self.history_, self.interrupted_, self.exchanges_ = [], 0, {}
+        return self
 
     _checkpoint: Checkpoint | None = None  # where `resume` starts from
 

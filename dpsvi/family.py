@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from dpsvi import io
 from dpsvi.base import Items
 from dpsvi.checks import check_choice, check_number
 from dpsvi.engine_parameters import own_parameters
-from dpsvi.errors import ModelFormatError
 from dpsvi.estimator import CLUSTERS, SVIEstimator, unchanged_on_error, with_callbacks
 from dpsvi.jit import as_items
 from dpsvi.monitor import Monitor
@@ -61,7 +60,6 @@ class FamilyEstimator(SVIEstimator):
     """
 
     _texts: ClassVar[dict[str, str]] = {"fitted": _FITTED}
-    _kind: str
     _free: tuple[str, ...] = ("init_params",)
     _extra: tuple[str, ...] = ()  # more attributes that `fit` sets, numbers, text or arrays
 
@@ -261,84 +259,32 @@ class FamilyEstimator(SVIEstimator):
 
     # --- files --------------------------------------------------------------------------------
 
-    def save(self, path) -> None:
-        """Write ``model.safetensors`` and ``model.json`` into the folder `path`.
-
-        Parameters
-        ----------
-        path : str or path
-            A folder; it is made if need be, and a model in it replaced.
-
-        Raises
-        ------
-        NotFittedError
-        ValueError, TypeError
-            Parameters were set since the fit that :meth:`load` would refuse.
-        OSError
-            It cannot be written; a model that was there is kept.
-        """
-        check_is_fitted(self, "_state")
+    def _content(self):
         state = self._state
         extra = {name: vars(self)[name] for name in self._extra if name in vars(self)}
         arrays = {k: v for k, v in extra.items() if isinstance(v, np.ndarray) and v.dtype != object}
-        io.save_model(
-            path,
-            kind=self._kind,
-            arrays={
-                "lambda": state.natural(), "prior": state.model.prior, "hyper": state.model.hyper,
-                **arrays,
-            },
-            meta={
-                "params": self._params_to_save(), "step": state.step, "items": state.items,
-                "n_seen": self._n_seen, "n_iter": self.n_iter_, "lower_bound": self.lower_bound_,
-                "n_features": self.n_features_in_, "dtype": self._dtype,
-                "feature_names": list(getattr(self, "feature_names_in_", ())),
-                "extra": {k: v for k, v in extra.items() if k not in arrays},
-            },
-        )  # fmt: skip
+        arrays |= {
+            "lambda": state.natural(), "prior": state.model.prior, "hyper": state.model.hyper,
+        }  # fmt: skip
+        return arrays, {
+            "items": state.items, "lower_bound": self.lower_bound_,
+            "n_features": self.n_features_in_, "dtype": self._dtype,
+            "extra": {k: v for k, v in extra.items() if k not in arrays},
+        }  # fmt: skip
 
-    @classmethod
-    def load(cls, path):
-        """Read what :meth:`save` wrote; `partial_fit` and `warm_start` go on from it.
-
-        Parameters
-        ----------
-        path : str or path
-
-        Returns
-        -------
-        A fitted estimator of this class.
-
-        Raises
-        ------
-        FileNotFoundError
-            The folder holds no model.
-        ModelFormatError
-            It is damaged, of another kind, or written by a newer version.
-        """
-        arrays, meta = io.load_model(path, kind=cls._kind)
-        with io.reading(path):
-            self = cls(**meta["params"])
-            self.check_params()
-            self._note_fixed(going_on=False)
-            io.check_counts(meta, "step", "items", "n_seen", "n_iter", "n_features")
-            check_choice("dtype", meta["dtype"], ["float64", "float32"])
-            lam, prior = arrays.pop("lambda"), arrays.pop("prior")
-            model = cls._model(lam.shape, prior, arrays.pop("hyper"))
-            if not np.isfinite(lam).all():
-                raise ModelFormatError(f"{path}: parameters are NaN or infinite")
-            clock = {"step": meta["step"], "items": meta["items"]}
-            state = State.resume(model, lam - prior, self._n_threads, **clock)
-            self.n_features_in_, self._dtype = meta["n_features"], meta["dtype"]
-            self._n_seen = meta["n_seen"]
-            if meta["feature_names"]:
-                self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
-            vars(self).update(meta["extra"] | {k: arrays[k] for k in arrays if k in cls._extra})
-            vars(self).update(self._attributes(state))
-            self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]
-            self.lower_bound_ = meta["lower_bound"]
-            self.history_, self.interrupted_, self.exchanges_ = [], 0, {}
-        return self
+    def _restore(self, arrays, meta):
+        io.check_counts(meta, "items", "n_features")
+        check_choice("dtype", meta["dtype"], ["float64", "float32"])
+        lam, prior = arrays.pop("lambda"), arrays.pop("prior")
+        model = self._model(lam.shape, prior, arrays.pop("hyper"))
+        if not np.isfinite(lam).all():
+            raise ValueError("parameters are NaN or infinite")
+        clock = {"step": meta["step"], "items": meta["items"]}
+        state = State.resume(model, lam - prior, self._n_threads, **clock)
+        self.n_features_in_, self._dtype = meta["n_features"], meta["dtype"]
+        vars(self).update(meta["extra"] | {k: arrays[k] for k in arrays if k in self._extra})
+        vars(self).update(self._attributes(state))
+        self.lower_bound_ = meta["lower_bound"]
 
 
 def count(items: Items) -> int:

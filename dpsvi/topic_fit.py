@@ -6,7 +6,6 @@ import numbers
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from dpsvi import evaluate, io
 from dpsvi.checks import check_choice, check_flag, check_number
@@ -57,7 +56,6 @@ class TopicEstimator(TopicModel):
     """
 
     _texts = {"fitted": _FITTED}
-    _kind: str
     _defaults: dict[str, Defaults]
     _fixed = ("n_components",)
     _settings = ("local_step",)
@@ -220,83 +218,29 @@ class TopicEstimator(TopicModel):
 
     # --- files --------------------------------------------------------------------------------
 
-    def save(self, path) -> None:
-        """Write ``model.safetensors`` and ``model.json`` into the folder `path`.
-
-        Parameters
-        ----------
-        path : str or path
-            A folder; it is made if need be, and a model in it replaced.
-
-        Raises
-        ------
-        NotFittedError
-        ValueError, TypeError
-            Parameters were set since the fit that :meth:`load` would refuse.
-        OSError
-            It cannot be written; a model that was there is kept.
-        """
-        check_is_fitted(self, "_state")
-        state = self._state
+    def _content(self):
         arrays, values = self._priors()
-        io.save_model(
-            path,
-            kind=self._kind,
-            arrays={"lambda": self._natural(state), "word_counts": self._word_counts, **arrays},
-            meta={
-                "params": self._params_to_save(), **values,
-                "step": state.step, "docs": state.items, "n_seen": self._n_seen,
-                "n_iter": self.n_iter_,
-                "bound": self.bound_, "vocabulary": self.vocabulary_,
-                "feature_names": list(getattr(self, "feature_names_in_", ())),
-            },
-        )  # fmt: skip
+        arrays |= {"lambda": self._natural(self._state), "word_counts": self._word_counts}
+        return arrays, {
+            **values, "docs": self._state.items, "bound": self.bound_,
+            "vocabulary": self.vocabulary_,
+        }  # fmt: skip
 
-    @classmethod
-    def load(cls, path):
-        """Read what :meth:`save` wrote; `partial_fit` and `warm_start` go on from it.
-
-        Parameters
-        ----------
-        path : str or path
-
-        Returns
-        -------
-        A fitted estimator of this class.
-
-        Raises
-        ------
-        FileNotFoundError
-            The folder holds no model.
-        ModelFormatError
-            It is damaged, of another kind, or written by a newer version.
-        """
-        arrays, meta = io.load_model(path, kind=cls._kind)
-        with io.reading(path):
-            self = cls(**meta["params"])
-            self.check_params()
-            self._note_fixed(going_on=False)
-            meta.setdefault("n_seen", meta["docs"])  # of files that only counted visits
-            io.check_counts(meta, "step", "docs", "n_seen", "n_iter")
-            lam = arrays["lambda"]
-            model = self._remake(len(lam), arrays, meta)
-            if lam.shape != (len(lam), self.n_components):
-                raise ValueError(f"lambda of shape {lam.shape} for {self.n_components} topics")
-            rows = np.zeros(model.shape, FLOAT)
-            rows[: len(lam), : self.n_components] = lam - model.prior[0]
-            if model.common_rows:
-                rows[len(lam) :, : self.n_components] = arrays["common"]
-            self._state = State.resume(
-                model, rows, self._n_threads, step=meta["step"], items=meta["docs"]
-            )
-            self._word_counts, self._n_seen = arrays["word_counts"], meta["n_seen"]
-            self.n_features_in_ = len(lam)
-            self.vocabulary_ = tuple(meta["vocabulary"]) if meta["vocabulary"] else None
-            if self.vocabulary_ and len(self.vocabulary_) != len(lam):
-                raise ValueError(f"{len(self.vocabulary_)} names for {len(lam)} words")
-            if meta["feature_names"]:
-                self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
-            self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]
-            self.bound_, self._n_features_out = meta["bound"], self.n_components
-        self.history_, self.interrupted_, self.exchanges_ = [], 0, {}
-        return self
+    def _restore(self, arrays, meta):
+        io.check_counts(meta, "docs")
+        lam = arrays["lambda"]
+        model = self._remake(len(lam), arrays, meta)
+        if lam.shape != (len(lam), self.n_components):
+            raise ValueError(f"lambda of shape {lam.shape} for {self.n_components} topics")
+        rows = np.zeros(model.shape, FLOAT)
+        rows[: len(lam), : self.n_components] = lam - model.prior[0]
+        if model.common_rows:
+            rows[len(lam) :, : self.n_components] = arrays["common"]
+        self._state = State.resume(
+            model, rows, self._n_threads, step=meta["step"], items=meta["docs"]
+        )
+        self._word_counts, self.n_features_in_ = arrays["word_counts"], len(lam)
+        self.vocabulary_ = tuple(meta["vocabulary"]) if meta["vocabulary"] else None
+        if self.vocabulary_ and len(self.vocabulary_) != len(lam):
+            raise ValueError(f"{len(self.vocabulary_)} names for {len(lam)} words")
+        self.bound_, self._n_features_out = meta["bound"], self.n_components

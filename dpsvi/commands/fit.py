@@ -122,8 +122,8 @@ def engine_of(args) -> str:
 def check_used(given: dict, engine: str) -> None:
     """Refuse options that the `engine` would ignore.
 
-    One process under a launcher that started no other is only told so: the same line goes on with
-    more.
+    Where no engine is named and there is one process, that is only said: the same command may be
+    meant for several.
 
     Raises
     ------

@@ -145,7 +145,8 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         type(self)(**params).check_params()
         return params
 
-    def _resolve_batch_size(self) -> int:
+    def _resolve_batch_size(self, n_items, stream=False) -> int:
+        """Items of a step of a fit to `n_items`, or of a pass over the next ones of a stream."""
         return self.batch_size
 
     def _count_seen(self, n_items: int, first: bool) -> float:
@@ -153,19 +154,22 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         self._n_seen = n_items + (0 if first else self._n_seen)
         return self._n_seen if self.total_samples is None else self.total_samples
 
-    def _schedule(self):
-        """Step sizes as asked for, carried over to p threads by rule (13)."""
-        rate = 1.0 if self.learning_rate is None else self.learning_rate
-        check_number("learning_rate", rate, low=0, high=1, open_low=True)
+    def _schedule(self, passes=None, stream=False):
+        """Step sizes as asked for; what they may depend on is None when they are only checked."""
+        if self.learning_rate is None:
+            rate = self._scaled_rate(1.0)
+            return schedules.robbins_monro(self.learning_offset, self.learning_decay, rate)
+        check_number("learning_rate", self.learning_rate, low=0, high=1, open_low=True)
+        return schedules.constant(self._scaled_rate(self.learning_rate))
+
+    def _scaled_rate(self, rate: float) -> float:
+        """`rate`, carried over to p threads by rule (13)."""
         on_cluster = self.engine in CLUSTERS and self.cluster is not None
         master_batch = self.cluster.master_batch if on_cluster else 1
-        rate = schedules.scaled_rate(
+        return schedules.scaled_rate(
             rate, master_batch=master_batch, n_jobs=self._n_threads,
             local_steps=self.local_steps or 1, rule=self.lr_rule,
         )  # fmt: skip
-        if self.learning_rate is not None:
-            return schedules.constant(rate)
-        return schedules.robbins_monro(self.learning_offset, self.learning_decay, rate)
 
     def _generator(self) -> np.random.Generator:
         """One generator for the whole fit, from whatever scikit-learn accepts as a seed."""
@@ -312,9 +316,11 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
     def _train(self, state, items, n_passes, rng, monitor, total=None, checkpoints=False) -> bool:
         """Run `n_passes` over `items`; True when the fit is to end here.
 
-        With `checkpoints`, they are written where the user wants some: in `fit`.
+        The items of a stream stand for `total`.  With `checkpoints`, they are written where the
+        user wants some: in `fit`.
         """
-        n_items, batch_size = len(items.offsets) - 1, self._resolve_batch_size()
+        n_items, stream = len(items.offsets) - 1, total is not None
+        batch_size = self._resolve_batch_size(n_items, stream)
         seed = int(rng.integers(2**63))
         start = Snapshot(state, Passes(n_items, batch_size, n_passes, seed, 1, state.step), None, 0)
         if self._checkpoint is not None:
@@ -322,7 +328,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             monitor.restore(self._checkpoint.meta["fit"]["monitor"])
         self.exchanges_ = {}
         job = Job(
-            state, items, start.passes, self._schedule(), self._n_threads, self.local_steps,
+            state, items, start.passes, self._schedule(start.passes, stream), self._n_threads, self.local_steps,
             total, MOST_BLIND if self.learning_rate is None else None,
             min(1.0, self.evaluate_every), monitor, tally=start.tally, seconds=start.seconds,
             cluster=self.cluster, report=self.exchanges_,

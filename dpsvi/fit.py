@@ -18,6 +18,7 @@ from dpsvi.base import Event, Items, Model, Schedule, Work
 from dpsvi.engines.loop import DIVERGED, RUNNING
 from dpsvi.errors import DivergedError
 from dpsvi.passes import Cuts, Passes
+from dpsvi.schedules import constant
 from dpsvi.signals import Deferred
 from dpsvi.svi import State, step_tables
 from dpsvi.task import Task, make_task, make_works
@@ -122,6 +123,21 @@ def fit(
     """
     passes = Passes(len(items.offsets) - 1, batch_size, n_passes, seed, clock=state.step)
     engines.get(engine)(Job(state, items, passes, schedule, n_jobs, **options))
+    return state
+
+
+def one_step(state: State, items: Items, order: np.ndarray) -> State:
+    """Replace the parameters of `state` by the estimate from the items `order`; returns it.
+
+    This is one step of rate 1, in the calling thread.
+    """
+    works = make_works(state.model, items, len(order), 1)
+    task = make_task(state.model, state.shared, items, len(order), works)
+    run_segment(
+        lambda task, n_steps: task.run_thread(0, n_steps), task, state, constant(1.0), order,
+        np.array([len(order)]), 0, len(items.offsets) - 1,
+    )  # fmt: skip
+    state.renormalise()
     return state
 
 

@@ -15,7 +15,7 @@ from dpsvi.checks import check_choice, check_number
 LR_RULES = ("per_T", "per_sample", "constant")
 
 
-def robbins_monro(offset: float, decay: float, rate: float = 1.0) -> Callable:
+def robbins_monro(offset: float, decay: float, rate: float = 1.0, least: float = 0.0) -> Callable:
     """``rho_t = rate * (t + offset) ** -decay``, at most 1 (Hoffman et al. 2013, eq. 26).
 
     Parameters
@@ -26,6 +26,8 @@ def robbins_monro(offset: float, decay: float, rate: float = 1.0) -> Callable:
         kappa, the rate at which old values are forgotten.
     rate : float, > 0
         Constant factor, 1 in the literature.
+    least : float, >= 0
+        The rates fall no further than this.
 
     Examples
     --------
@@ -35,11 +37,33 @@ def robbins_monro(offset: float, decay: float, rate: float = 1.0) -> Callable:
     check_number("learning_offset", offset, low=0, open_low=True)
     check_number("learning_decay", decay, low=0, high=1, open_low=True)
     check_number("rate", rate, low=0, open_low=True)
+    check_number("least", least, low=0)
 
     def schedule(t):
-        return np.minimum(1.0, rate * (np.asarray(t) + offset) ** -decay)
+        return np.minimum(1.0, np.maximum(rate * (np.asarray(t) + offset) ** -decay, least))
 
     return schedule
+
+
+def averaged_from(schedule: Callable, turn: int) -> Callable:
+    """``rho_t`` of `schedule` before step `turn`, then ``1 / (1 / rho_turn + t - turn)``.
+
+    With the latter, parameters become the mean of the estimates of all steps since (suffix
+    averaging, Rakhlin, Shamir, Sridharan 2012): the noise of a rate that is large, so that steps
+    forget early mistakes, ends with it.
+
+    Examples
+    --------
+    >>> averaged_from(constant(0.5), 2)(np.array([0, 2, 4]))
+    array([0.5 , 0.5 , 0.25])
+    """
+    rate = float(schedule(np.array([turn]))[0])
+
+    def averaged(t):
+        t = np.asarray(t)
+        return np.where(t < turn, schedule(t), 1.0 / (1.0 / rate + np.maximum(t - turn, 0)))
+
+    return averaged
 
 
 def constant(rate: float) -> Callable:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import numbers
-from typing import NamedTuple
 
 import numpy as np
 
-from dpsvi import evaluate, io
+from dpsvi import evaluate, io, schedules
 from dpsvi.checks import check_choice, check_flag, check_number
 from dpsvi.estimator import unchanged_on_error, with_callbacks
 from dpsvi.jit import as_items
 from dpsvi.monitor import Monitor
 from dpsvi.svi import State
+from dpsvi.topic_defaults import DECAY, Defaults
 from dpsvi.topic_model import TopicModel
-from dpsvi.topics import FLOAT
+from dpsvi.topics import FLOAT, split_documents
 
 TINY = float(np.finfo(np.float32).tiny)  # a prior below it is 0 in the kernels
 
@@ -31,14 +31,6 @@ _FITTED = """\
     vocabulary_ : tuple of str or None
     n_features_in_, feature_names_in_
         As in scikit-learn."""
-
-
-class Defaults(NamedTuple):
-    """What a local step wants."""
-
-    eta: float
-    sweeps: int
-    batch_size: int
 
 
 class TopicEstimator(TopicModel):
@@ -71,11 +63,33 @@ class TopicEstimator(TopicModel):
         check_flag("grow_vocabulary", self.grow_vocabulary)
         self._first_eta(None)
 
-    def _resolve_batch_size(self) -> int:
-        return self.batch_size or self._defaults[self.local_step].batch_size
+    def _default(self) -> Defaults:
+        return self._defaults[self.local_step]
+
+    def _resolve_batch_size(self, n_items, stream=False) -> int:
+        if self.batch_size is not None:
+            return self.batch_size
+        if stream and self.total_samples is None:
+            return self._default().most
+        return self._default().batch_size(self.total_samples if stream else n_items)
+
+    def _free_schedule(self) -> bool:
+        """Whether the step sizes are left to the fit."""
+        return self.learning_rate is None and self.learning_decay is None
+
+    def _schedule(self, passes=None, stream=False):
+        if not self._free_schedule():
+            return super()._schedule()
+        rate = self._scaled_rate(1.0)
+        if passes is None or stream:
+            return schedules.robbins_monro(self.learning_offset, DECAY, rate)
+        first = passes.clock - passes.n_done
+        return self._default().schedule(
+            self.learning_offset, rate, first, passes.steps_a_pass, passes.n_passes
+        )
 
     def _n_sweeps(self) -> int:
-        return self.max_doc_update_iter or self._defaults[self.local_step].sweeps
+        return self.max_doc_update_iter or self._default().sweeps
 
     def _learns(self, prior: str) -> bool:
         return isinstance(getattr(self, prior), str)
@@ -84,7 +98,7 @@ class TopicEstimator(TopicModel):
         prior = self.topic_word_prior
         if prior is None or (isinstance(prior, str) and prior == "auto"):
             learned = last is not None and prior is not None
-            return self.topic_word_prior_ if learned else self._defaults[self.local_step].eta
+            return self.topic_word_prior_ if learned else self._default().eta(self.n_components)
         number = isinstance(prior, numbers.Real) and not isinstance(prior, bool)
         if not number or not TINY < prior < np.inf:
             raise ValueError(f"topic_word_prior must be > 0, 'auto' or None, got {prior!r}")
@@ -138,10 +152,22 @@ class TopicEstimator(TopicModel):
         monitor = Monitor(self, held_out, corpus, y)
         first, self._n_seen = self._state.items, train.n_items
         self._optimise(items, rng, monitor)
+        if not self.interrupted_:
+            self._learn_priors(items, rng)
         self.n_iter_ = -(-(self._state.items - first) // train.n_items)
         self._finish(train)
         monitor.close(self._state)
         return self
+
+    def _learn_priors(self, items, rng) -> None:
+        """Learn the priors that are learned when a fit has ended, if any."""
+
+    def _learned_priors(self) -> dict:
+        """What an earlier fit has learned that way: arguments of :meth:`_use_priors`."""
+        return {}
+
+    def _use_priors(self) -> None:
+        """Let the fitted model have the priors given."""
 
     def _optimise(self, items, rng, monitor) -> None:
         """All passes of a fit."""
@@ -172,27 +198,33 @@ class TopicEstimator(TopicModel):
         self._note_fixed(not first)
         corpus = self._as_corpus(X, reset=first, grow=self.grow_vocabulary)
         rng = self._generator()
-        self._begin(corpus, rng, not first)
+        total = self._count_seen(corpus.n_items, first)
+        learned = {} if first else self._learned_priors()
+        self._begin(corpus, rng, not first, total)
         counts = np.zeros(corpus.n_features)
         if not first:
             counts[: len(self._word_counts)] = self._word_counts
         counts += np.bincount(corpus.index, corpus.value, corpus.n_features)
         self._word_counts = counts
-        total = self._count_seen(corpus.n_items, first)
         monitor = Monitor(self, None, corpus, y)
         items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
         self._train(self._state, items, 1, rng, monitor, total=total)
+        self._use_priors(**learned)
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
         self._finish(corpus)
         monitor.close(self._state)
         return self
 
-    def _begin(self, corpus, rng, going_on: bool) -> None:
+    def _begin(self, corpus, rng, going_on: bool, total=None) -> None:
         if going_on:
             self._state = self._again(corpus)
         else:
             model = self._make(corpus.n_features, None)
             self._state = State.start(model, rng, self._n_threads, corpus.n_items, corpus.nnz)
+            if not self._default().big_start:
+                rows = self._state.shared.rows
+                split_documents(rows, corpus, self.n_components, rng, total or corpus.n_items)
+                self._state.recount()
         self.__dict__.pop("_components", None)
 
     def _again(self, corpus) -> State:

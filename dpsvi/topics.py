@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsvi.jit import kernel
+
 LANES = 16  # float32 numbers in the widest vector register; rows start on a cache line
 FLOAT = np.dtype(np.float32)
 
@@ -29,6 +31,43 @@ def first_rows(n_words, n_topics, rng):
     rows = np.zeros((n_words, padded(n_topics)), np.float32)
     rows[:, :n_topics] = noise
     return rows
+
+
+_PARTS = 4  # topics that a document is split among at the start
+_NOISE = 0.2  # share of the first topics that is noise
+
+
+def split_documents(rows, corpus, n_topics, rng, total_items) -> None:
+    """Make `rows`, the noise of :func:`first_rows`, into first topics of whole documents, in place.
+
+    Each document is split evenly among a few random topics, so that words which are together in
+    documents are together in topics from the start, and no document has more say than another.
+    With noise alone, short documents look alike for many passes, and the first batches decide.
+
+    Parameters
+    ----------
+    rows : float32 array, (at least n_words, n_columns)
+    corpus : Corpus
+    n_topics : int
+    rng : numpy.random.Generator
+    total_items : float
+        N: the topics hold the tokens of so many documents.
+    """
+    n_words = corpus.n_features
+    share = total_items / max(1, corpus.n_items)
+    tokens = share * corpus.value.sum(dtype=np.float64)
+    rows[:n_words] *= np.float32(_NOISE * tokens / (n_words * n_topics))
+    topic = rng.integers(n_topics, size=(corpus.n_items, _PARTS), dtype=np.int32)
+    share *= (1 - _NOISE) / _PARTS
+    _add_documents(corpus.offsets, corpus.index, corpus.value, topic, np.float32(share), rows)
+
+
+@kernel
+def _add_documents(offsets, index, value, topic, share, rows):
+    for d in range(topic.shape[0]):
+        for j in range(offsets[d], offsets[d + 1]):
+            for part in range(topic.shape[1]):
+                rows[index[j], topic[d, part]] += share * np.float32(value[j])
 
 
 def better_eta(eta, state, n_words, n_topics) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpsvi.jit import kernel
 from dpsvi.kernels.fold import fold
-from dpsvi.kernels.special import exp_digamma
+from dpsvi.kernels.special import exp_digamma_row
 
 
 @kernel
@@ -32,8 +32,8 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
         Written: sum_w c_dw log sum_k weight_k basis_wk at the final gamma.
     """
     n_columns = alpha.shape[0]
-    weight, total = np.empty_like(alpha), np.empty_like(alpha)
-    zero = np.float32(0)
+    weight, total = np.zeros_like(alpha), np.empty_like(alpha)
+    zero, shift = np.float32(0), np.float32(0)  # shift: see exp_digamma_row
     n_topics = 0
     for k in range(n_columns):
         n_topics += alpha[k] > 0
@@ -60,8 +60,10 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
         if length == 0:
             continue
         for sweep in range(n_sweeps + 1):
-            for k in range(n_columns):
-                weight[k] = exp_digamma(own[k]) if digamma else own[k]
+            if digamma:
+                shift = exp_digamma_row(own, n_topics, weight)
+            else:
+                weight[:] = own
             fold(block, positions[: stop - start], counts, weight, total, ratio)
             if sweep == n_sweeps:
                 break
@@ -74,7 +76,8 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
                 break
         for i in range(stop - start):
             if counts[i] > 0:
-                log_norm[d] += counts[i] * np.log(np.float64(counts[i]) / np.float64(ratio[i]))
+                norm = np.float64(counts[i]) / np.float64(ratio[i])
+                log_norm[d] += counts[i] * (np.log(norm) - shift)
 
 
 @kernel

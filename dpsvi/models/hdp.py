@@ -21,14 +21,18 @@ from dpsvi.checks import check_number
 from dpsvi.engine_parameters import engine_parameters
 from dpsvi.models.hdp_steps.model import make_model
 from dpsvi.models.hdp_steps.sticks import ALPHA, OMEGA, count_tables, expected_weights
-from dpsvi.topic_fit import Defaults, TopicEstimator
+from dpsvi.topic_defaults import Defaults
+from dpsvi.topic_fit import TopicEstimator
 from dpsvi.topic_model import fitted_property
 
-DEFAULTS = {"collapsed": Defaults(0.01, 10, 64), "mean_field": Defaults(0.1, 10, 64)}
+DEFAULTS = {
+    "collapsed": Defaults(word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2),
+    "mean_field": Defaults(word_tokens=5.0, sweeps=10, steps=256, most=64, memory=0.2),
+}
 
 
 @engine_parameters(
-    "documents", without=("n_init",), batch_size=64, max_iter=10, learning_decay=0.7,
+    "documents", without=("n_init",), batch_size=None, max_iter=10, learning_decay=None,
     learning_offset=4.0,
 )  # fmt: skip
 class DPSVIHDP(TopicEstimator):

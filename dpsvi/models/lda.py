@@ -16,17 +16,24 @@ import numpy as np
 from dpsvi.base import Model
 from dpsvi.checks import check_flag
 from dpsvi.engine_parameters import engine_parameters
+from dpsvi.fit import one_step
 from dpsvi.jit import as_items
+from dpsvi.kernels.fold import ETA
+from dpsvi.learned_priors import learned_concentration, learned_eta
 from dpsvi.models.lda_steps.model import make_model, with_responsibilities
 from dpsvi.models.lda_steps.responsibilities import sum_kept
 from dpsvi.svi import State
-from dpsvi.topic_fit import TINY, Defaults, TopicEstimator
+from dpsvi.topic_defaults import Defaults, default_alpha
+from dpsvi.topic_fit import TINY, TopicEstimator
 from dpsvi.topics import FLOAT
 
-# Batches of twice the size end 2 % lower on nyt and 2 % higher on wiki (collapsed), but their
-# statistics leave the cache that two threads share: on wiki 1.5 to 1.8 times the speed of one
-# thread instead of 1.85.
-DEFAULTS = {"collapsed": Defaults(0.01, 10, 64), "mean_field": Defaults(0.1, 5, 128)}
+DEFAULTS = {
+    "collapsed": Defaults(word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2),
+    "mean_field": Defaults(
+        word_tokens=5.0, sweeps=50, steps=32, most=64, memory=1.0, memory_share=0.1,
+        big_start=16384,
+    ),
+}  # fmt: skip
 # Stochastic passes before responsibilities are kept.  On a large corpus they replace some twenty
 # slow first passes (wiki, 30,000 documents: 4677 after 3 passes, else 4639 after 25).  On a small
 # one they commit topics too early (nyt, 7,000 documents, 90 passes: 1995-2023, else 1938-1952).
@@ -35,7 +42,7 @@ RESUM_PASSES = 32  # between exact sums of what is kept
 
 
 @engine_parameters(
-    "documents", without=("n_init",), max_iter=10, learning_decay=0.7, learning_offset=4.0
+    "documents", without=("n_init",), max_iter=10, learning_decay=None, learning_offset=4.0
 )
 class DPSVILDA(TopicEstimator):
     """Latent Dirichlet allocation, fitted by (asynchronous) stochastic variational inference.
@@ -111,9 +118,9 @@ class DPSVILDA(TopicEstimator):
     _defaults = DEFAULTS
 
     def __init__(
-        self, n_components=10, *, doc_topic_prior="auto", topic_word_prior="auto",
+        self, n_components=10, *, doc_topic_prior="auto", topic_word_prior=None,
         local_step="collapsed", warm_documents=False, keep_responsibilities=False,
-        batch_size=None, max_doc_update_iter=None, mean_change_tol=0.01, grow_vocabulary=False,
+        batch_size=None, max_doc_update_iter=None, mean_change_tol=0.005, grow_vocabulary=False,
     ):  # fmt: skip
         self.n_components = n_components
         self.doc_topic_prior = doc_topic_prior
@@ -127,22 +134,39 @@ class DPSVILDA(TopicEstimator):
         self.grow_vocabulary = grow_vocabulary
 
     def _make(self, n_words, last) -> Model:
-        learned = last is not None and self._learns("doc_topic_prior")
-        alpha = self.doc_topic_prior_ if learned else self._first_alpha()
         return make_model(
-            n_words, self.n_components, alpha, self._first_eta(last), **self._model_options()
-        )
+            n_words, self.n_components, self._first_alpha(), self._first_eta(None),
+            **self._model_options(),
+        )  # fmt: skip
 
     def _optimise(self, items, rng, monitor) -> None:
         n_passes = self.max_iter
+        if self._default().big_start and self._free_schedule() and not self._state.step:
+            self._start_big(items, rng, monitor)
         if self.keep_responsibilities:
             nothing = as_items([0], [], [], FLOAT)
             sum_kept(nothing, np.empty((0, 0), np.uint16), np.empty((0, 0), FLOAT))  # compile now
-            large = len(items.offsets) - 1 >= MANY_STEPS * self._resolve_batch_size()
+            n_items = len(items.offsets) - 1
+            large = n_items >= MANY_STEPS * self._resolve_batch_size(n_items)
             n_passes = min(n_passes, BURN_IN) if large else 0
+        model = self._state.model
         ended = self._train(self._state, items, n_passes, rng, monitor, checkpoints=True)
         if not ended and self.max_iter > n_passes:
             self._train_kept(items, self.max_iter - n_passes, rng, monitor)
+            self._state.model = model
+
+    def _start_big(self, items, rng, monitor) -> None:
+        """First topics: the statistics of many documents, explained by topics that are noise.
+
+        Mean field commits to what the first steps see; so the first one sees much, and all rates
+        behind it are small.
+        """
+        state, started = self._state, time.perf_counter()
+        n_items = len(items.offsets) - 1
+        some = rng.permutation(n_items)[: self._default().big_start]
+        one_step(state, items, np.sort(some).astype(np.int32))
+        state.step = state.items = 0  # as after any other start
+        monitor.add_seconds(time.perf_counter() - started)
 
     def _train_kept(self, items, n_passes, rng, monitor) -> None:
         """Go on with kept responsibilities.
@@ -196,7 +220,7 @@ class DPSVILDA(TopicEstimator):
     def _first_alpha(self):
         prior = self.doc_topic_prior
         if prior is None or (isinstance(prior, str) and prior == "auto"):
-            return 1.0 / self.n_components
+            return default_alpha(self.n_components)
         alpha = np.asarray(prior)
         if alpha.dtype.kind not in "iuf" or not np.all(np.isfinite(alpha) & (alpha > TINY)):
             raise ValueError(f"doc_topic_prior must be > 0, 'auto' or None, got {prior!r}")
@@ -213,9 +237,30 @@ class DPSVILDA(TopicEstimator):
             "n_sweeps": self._n_sweeps(),
             "tol": self.mean_change_tol,
             "warm_documents": self.warm_documents,
-            "learn_alpha": self._learns("doc_topic_prior"),
-            "learn_eta": self._learns("topic_word_prior"),
         }
+
+    def _learn_priors(self, items, rng) -> None:
+        state, n = self._state, self.n_components
+        if self._learns("topic_word_prior"):
+            self._use_priors(eta=learned_eta(state, n))
+        if self._learns("doc_topic_prior"):
+            total = learned_concentration(state, items, n, rng, self._n_threads)
+            self._use_priors(alpha=total / n)
+
+    def _learned_priors(self) -> dict:
+        learned = {}
+        if self._learns("doc_topic_prior"):
+            learned["alpha"] = self.doc_topic_prior_
+        if self._learns("topic_word_prior"):
+            learned["eta"] = self.topic_word_prior_
+        return learned
+
+    def _use_priors(self, alpha=None, eta=None) -> None:
+        model = self._state.model
+        if alpha is not None:
+            model.hyper[: self.n_components] = alpha
+        if eta is not None:
+            model.hyper[model.shape[1] + ETA] = model.prior[:] = eta
 
     def _priors(self):
         return {"doc_topic_prior": self.doc_topic_prior_}, {"eta": self.topic_word_prior_}

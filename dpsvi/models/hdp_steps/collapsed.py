@@ -29,32 +29,35 @@ from dpsvi.kernels.fold import (
     ETA,
     SWEEPS,
     TOL,
-    add_outer,
+    add_assigned,
     count_evidence,
     fold,
+    gather,
+    leave_own_out,
     list_words,
     prefetch_words,
     topic_sizes,
 )
+from dpsvi.models.lda_steps.collapsed import EVERY, OWN
 from dpsvi.models.hdp_steps.sticks import ALPHA, OMEGA, count_tables, expected_weights
 
 
 def scratch(columns: int, longest: int) -> int:
     """Length of ``work.scratch``."""
-    return 4 * columns + longest * (columns + 1)
+    return 4 * columns + longest * (columns + 2)
 
 
 UNIGRAM_SHARE = 0.2  # of a document's tokens at the start; 0 and 0.5 are worse on `nyt`
 
 
 @inline_kernel
-def first_gamma(block, counts, alpha, n_topics, topic, gamma, likely):
+def first_gamma(block, counts, alpha, n_topics, gamma, likely):
     """First gamma of a document; `likely` is overwritten."""
     length, top, norm = counts.sum(), likely.dtype.type(-np.inf), likely.dtype.type(0)
     likely[:] = 0
     for i in range(block.shape[0]):
         for k in range(n_topics):
-            likely[k] += counts[i] * np.log(block[i, k] * topic[k])
+            likely[k] += counts[i] * np.log(block[i, k])
     for k in range(n_topics):
         top = max(top, likely[k])
     for k in range(n_topics):
@@ -68,30 +71,35 @@ def first_gamma(block, counts, alpha, n_topics, topic, gamma, likely):
 
 
 @inline_kernel
-def expected_logs(gamma, alpha, topic, n_topics, weight):
-    """``weight_i = topic_i exp(E ln(a_i + n_i))``, where gamma_i = a_i + E n_i."""
+def expected_logs(gamma, alpha, n_topics, weight):
+    """``weight_i = exp(E ln(a_i + n_i))``, where gamma_i = a_i + E n_i."""
     for k in range(n_topics):
         a = np.float32(alpha[k])
         mean = max(gamma[k] - a, np.float32(1e-6))
         present = np.float32(-np.expm1(-np.float64(mean)))
         log = np.log(a)
-        weight[k] = topic[k] * np.exp(log + present * (np.log(a + mean / present) - log))
+        weight[k] = np.exp(log + present * (np.log(a + mean / present) - log))
 
 
 @inline_kernel
-def explain(block, positions, counts, own, n_topics, topic, gamma, weight, total, ratio):
-    """Iterate gamma of one document; leaves topic weights and word ratios of the last sweep."""
-    n_columns = gamma.shape[0]
-    tol = gamma.dtype.type(own[n_columns + TOL] * n_topics)
-    for _ in range(int(own[n_columns + SWEEPS])):
-        expected_logs(gamma, own, topic, n_topics, weight)
+def explain(counts, length, own, n_topics, gamma, weight, total, ratio, left, block):
+    """Iterate gamma of one document; leaves topic weights, word ratios and block of the last sweep.
+    """
+    n_columns, real = gamma.shape[0], gamma.dtype.type
+    tol = real(own[n_columns + TOL]) * length
+    positions = np.arange(counts.shape[0])
+    left[:] = 0
+    for sweep in range(int(own[n_columns + SWEEPS])):
+        expected_logs(gamma, own, n_topics, weight)
+        if sweep % EVERY == 1:
+            leave_own_out(real(OWN), ratio, left, block)
         fold(block, positions, counts, weight, total, ratio)
         change = gamma.dtype.type(0)
         for k in range(n_topics):
             new = gamma.dtype.type(own[k]) + weight[k] * total[k]
             change += abs(new - gamma[k])
             gamma[k] = new
-        if change < tol:
+        if change < tol and sweep > 0:
             break
 
 
@@ -103,8 +111,8 @@ def explain_all(rows, c, own, n_topics, items, batch, topic, work):
     weight = work.scratch[2 * n_columns : 3 * n_columns]
     total = work.scratch[3 * n_columns : 4 * n_columns]
     blocks = work.scratch[4 * n_columns : (4 + longest) * n_columns].reshape((longest, n_columns))
-    ratios = work.scratch[(4 + longest) * n_columns :]
-    positions, eta = np.arange(longest), rows.dtype.type(own[n_columns + ETA])
+    ratios = work.scratch[(4 + longest) * n_columns :][: 2 * longest].reshape((2, longest))
+    eta = rows.dtype.type(own[n_columns + ETA])
     weight[:] = 0  # padding
     for b in range(batch.shape[0]):
         start, stop = items.offsets[batch[b]], items.offsets[batch[b] + 1]
@@ -115,15 +123,13 @@ def explain_all(rows, c, own, n_topics, items, batch, topic, work):
         words, counts, n = items.index[start:stop], items.value[start:stop], stop - start
         for i in range(n):
             work.ids[i] = work.slot[words[i]]
-            row, copy = rows[words[i]], blocks[i]
-            for k in range(n_columns):
-                copy[k] = eta + c * row[k]
-        first_gamma(blocks[:n], counts, own, n_topics, topic, gamma, total)
+        block, ratio = blocks[:n], ratios[0, :n]
+        gather(rows, words, c, eta, topic, block)
+        first_gamma(block, counts, own, n_topics, gamma, total)
         explain(
-            blocks[:n], positions[:n], counts, own, n_topics, topic, gamma, weight, total,
-            ratios[:n],
-        )  # fmt: skip
-        add_outer(work.stats, work.ids[:n], ratios[:n], weight)
+            counts, counts.sum(), own, n_topics, gamma, weight, total, ratio, ratios[1, :n], block
+        )
+        add_assigned(work.stats, work.ids[:n], ratio, weight, block)
         count_evidence(gamma, own[:n_columns], work.tally)
 
 
@@ -144,9 +150,6 @@ def local(shared, scale, hyper, items, batch, work):
     before = work.tally[:n_topics].copy()
     explain_all(rows, real(scale), own, n_topics, items, batch, topic, work)
     for i in range(n):
-        row, stats = rows[work.touched[i]], work.stats[i]
-        for k in range(n_columns):
-            stats[k] *= real(own[n_columns + ETA]) + real(scale) * row[k]
         work.slot[work.touched[i]] = -1
     work.touched[n] = n_words
     for k in range(n_topics):

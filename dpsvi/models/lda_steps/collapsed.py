@@ -1,12 +1,18 @@
-"""The collapsed local step of LDA: stochastic CVB0 (Foulds et al. 2013) in its memory-free form.
+"""The collapsed local step of LDA: stochastic CVB0 (Foulds et al. 2013) in a memory-free form.
 
 Integrating theta and beta out and keeping the zeroth-order term of the expectations (Asuncion et
-al. 2009) replaces exp(E log) by plain means::
+al. 2009) replaces exp(E log) by plain means.  CVB0 leaves a token's own share phi out of the counts
+that explain it, which otherwise has to be remembered.  Within the document it need not be: phi
+solves an equation in which only the last norm is needed (`kernels.fold.leave_own_out`)::
 
-    phi_dwk  proportional to  gamma_dk lam_kw / sum_v lam_kv
+    b_wk = lam_wk / sum_v lam_vk,      phi_dwk = gamma_dk b_wk / (norm_dw + OWN c_dw b_wk)
     gamma_dk = alpha_k + sum_w c_dw phi_dwk
 
-A token's own count is not excluded: it would have to be remembered (see `responsibilities`).
+With OWN c = 1 this is exactly CVB0's exclusion of one token from its document.  Here all c tokens of
+the word are left out, and OWN = 2 times: lam_wk holds them, too, from earlier visits, and what was
+remembered of those would be needed to take them out of it.  `python -m experiments.own_counts`
+compares the strengths.
+
 There is no digamma, and word rows are read in place: nothing is computed for each word first.
 """
 
@@ -17,34 +23,42 @@ import numpy as np
 from dpsvi.jit import inline_kernel
 from dpsvi.kernels.fold import (
     ETA,
-    LEARN_ALPHA,
     SWEEPS,
     TOL,
-    add_outer,
-    count_evidence,
+    add_assigned,
     fold,
+    gather,
+    leave_own_out,
     list_words,
     prefetch_words,
     start_even,
     topic_sizes,
 )
 
+OWN = 2.0  # how many times a word's own count is left out of its document
+EVERY = 3  # sweeps between two times that it is reckoned anew; the first sweep is without
+
 
 @inline_kernel
-def explain(basis, ids, counts, hyper, n_topics, topic, gamma, weight, total, ratio):
-    """Iterate gamma of one document; leaves topic weights and word ratios of the last sweep."""
+def explain(counts, hyper, length, gamma, weight, total, ratio, left, block):
+    """Iterate gamma of one document; leaves topic weights, word ratios and block of the last sweep.
+    """
     n_columns = gamma.shape[0]
-    tol = gamma.dtype.type(hyper[n_columns + TOL] * n_topics)
-    for _ in range(int(hyper[n_columns + SWEEPS])):
+    real = gamma.dtype.type
+    tol = real(hyper[n_columns + TOL]) * length
+    positions = np.arange(counts.shape[0])
+    left[:] = 0
+    for sweep in range(int(hyper[n_columns + SWEEPS])):
+        if sweep % EVERY == 1:
+            leave_own_out(real(OWN), ratio, left, block)
+        weight[:] = gamma
+        fold(block, positions, counts, weight, total, ratio)
+        change = real(0)
         for k in range(n_columns):
-            weight[k] = gamma[k] * topic[k]
-        fold(basis, ids, counts, weight, total, ratio)
-        change = gamma.dtype.type(0)
-        for k in range(n_columns):
-            new = gamma.dtype.type(hyper[k]) + weight[k] * total[k]
+            new = real(hyper[k]) + weight[k] * total[k]
             change += abs(new - gamma[k])
             gamma[k] = new
-        if change < tol:
+        if change < tol and sweep > 0:
             break
 
 
@@ -64,8 +78,7 @@ def local(shared, scale, hyper, items, batch, work):
     longest = work.ids.shape[0]
     # Gathered rows of one document: contiguous, they are read at full speed in every sweep.
     blocks = work.scratch[4 * n_columns : (4 + longest) * n_columns].reshape((longest, n_columns))
-    ratios = work.scratch[(4 + longest) * n_columns :]
-    positions = np.arange(longest)
+    ratios = work.scratch[(4 + longest) * n_columns :][: 2 * longest].reshape((2, longest))
 
     n = list_words(items, batch, work)
     n_topics = topic_sizes(hyper, scale, n_rows, work.totals, topic)
@@ -80,31 +93,21 @@ def local(shared, scale, hyper, items, batch, work):
         if b + 1 < batch.shape[0]:
             prefetch_words(items, batch[b + 1], rows)
         words, counts = items.index[start:stop], items.value[start:stop]
-        ids, ratio = work.ids[: stop - start], ratios[: stop - start]
+        ids, block = work.ids[: stop - start], blocks[: stop - start]
+        ratio, left = ratios[0, : stop - start], ratios[1, : stop - start]
         length = zero
-        block = blocks[: stop - start]
         for i in range(stop - start):
             ids[i] = work.slot[words[i]]
             length += counts[i]
-            row, copy = rows[words[i]], block[i]
-            for k in range(n_columns):
-                copy[k] = eta + c * row[k]
         if warm and shared.item_memory[d, 0] > 0:
             gamma[:] = shared.item_memory[d]
         else:
             start_even(hyper, length / real(n_topics), gamma)
-        explain(
-            block, positions[: stop - start], counts, hyper, n_topics, topic, gamma, weight, total,
-            ratio,
-        )  # fmt: skip
-        add_outer(work.stats, ids, ratio, weight)
-        if hyper[n_columns + LEARN_ALPHA] > 0:
-            count_evidence(gamma, hyper[:n_columns], work.tally)
+        gather(rows, words, c, eta, topic, block)
+        explain(counts, hyper, length, gamma, weight, total, ratio, left, block)
+        add_assigned(work.stats, ids, ratio, weight, block)
         if warm:
             shared.item_memory[d] = gamma
     for i in range(n):
-        row, stats = rows[work.touched[i]], work.stats[i]
-        for k in range(n_columns):
-            stats[k] *= eta + c * row[k]
         work.slot[work.touched[i]] = -1
     return n

@@ -4,7 +4,8 @@
     gamma_dk = alpha_k + sum_w c_dw phi_dwk
     stats_wk = sum_d c_dw phi_dwk
 
-exp(E log theta) needs no normaliser, it cancels in phi.
+exp(E log theta) needs no normaliser, and exp(E log beta) of a word may have any unit: they cancel in
+phi.  Both are taken in units near the largest of their row, since exp(psi(x)) of a small x underflows.
 """
 
 from __future__ import annotations
@@ -14,27 +15,25 @@ import numpy as np
 from dpsvi.jit import inline_kernel, prefetch
 from dpsvi.kernels.fold import (
     ETA,
-    LEARN_ALPHA,
     SWEEPS,
     TOL,
     add_outer,
-    count_proportions,
     fold,
     list_words,
     start_even,
     topic_sizes,
 )
-from dpsvi.kernels.special import exp_digamma
+from dpsvi.kernels.special import exp_digamma, exp_digamma_row
 
 
 @inline_kernel
-def explain(basis, ids, counts, hyper, n_topics, gamma, weight, total, ratio):
+def explain(basis, ids, counts, hyper, n_topics, length, gamma, weight, total, ratio):
     """Iterate gamma of one document; leaves topic weights and word ratios of the last sweep."""
     n_columns = gamma.shape[0]
-    tol = gamma.dtype.type(hyper[n_columns + TOL] * n_topics)
+    tol = gamma.dtype.type(hyper[n_columns + TOL]) * length
+    weight[:] = 0
     for _ in range(int(hyper[n_columns + SWEEPS])):
-        for k in range(n_columns):
-            weight[k] = exp_digamma(gamma[k])
+        exp_digamma_row(gamma, n_topics, weight)
         fold(basis, ids, counts, weight, total, ratio)
         change = gamma.dtype.type(0)
         for k in range(n_columns):
@@ -62,16 +61,20 @@ def local(shared, scale, hyper, items, batch, work):
 
     n = list_words(items, batch, work)
     n_topics = topic_sizes(hyper, scale, n_rows, work.totals, topic)
-    # The mean size as unit keeps the products in the middle of the range of float32.
+    # The mean size as unit keeps the products in the middle of the range of float32; so does taking
+    # a topic of less than a token, whose words are in no document, for one of a token.
     mean = topic.sum() / real(n_topics)
     for k in range(n_columns):
-        topic[k] = mean / exp_digamma(topic[k]) if hyper[k] > 0 else zero
+        topic[k] = mean / exp_digamma(max(topic[k], real(1))) if k < n_topics else zero
     for i in range(n):
         if i + 8 < n:
             prefetch(rows, np.int64(work.touched[i + 8]))
         row, basis = rows[work.touched[i]], work.expected[i]
         for k in range(n_columns):
-            basis[k] = exp_digamma(eta + c * row[k]) * topic[k]
+            basis[k] = eta + c * row[k]
+        exp_digamma_row(basis, n_topics, basis)
+        for k in range(n_columns):
+            basis[k] *= topic[k]
 
     for d in batch:
         start, stop = items.offsets[d], items.offsets[d + 1]
@@ -87,10 +90,10 @@ def local(shared, scale, hyper, items, batch, work):
             gamma[:] = shared.item_memory[d]
         else:
             start_even(hyper, length / real(n_topics), gamma)
-        explain(work.expected, ids, counts, hyper, n_topics, gamma, weight, total, ratio)
+        explain(
+            work.expected, ids, counts, hyper, n_topics, length, gamma, weight, total, ratio
+        )
         add_outer(work.stats, ids, ratio, weight)
-        if hyper[n_columns + LEARN_ALPHA] > 0:
-            count_proportions(gamma, work.tally)
         if warm:
             shared.item_memory[d] = gamma
     for i in range(n):

@@ -17,9 +17,7 @@ import numpy as np
 from dpsvi.jit import kernel
 from dpsvi.kernels.fold import (
     ETA,
-    LEARN_ALPHA,
     SWEEPS,
-    count_evidence,
     list_words,
     prefetch_words,
     topic_sizes,
@@ -91,8 +89,6 @@ def local(shared, scale, hyper, items, batch, work):
                     gamma[k] += change
                     stats[k] += change
                     old[k] = np.uint16(new)
-        if hyper[n_columns + LEARN_ALPHA] > 0:
-            count_evidence(gamma, hyper[:n_columns], work.tally)
     for i in range(n):
         work.slot[work.touched[i]] = -1
     return n

@@ -328,8 +328,8 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             monitor.restore(self._checkpoint.meta["fit"]["monitor"])
         self.exchanges_ = {}
         job = Job(
-            state, items, start.passes, self._schedule(start.passes, stream), self._n_threads, self.local_steps,
-            total, MOST_BLIND if self.learning_rate is None else None,
+            state, items, start.passes, self._schedule(start.passes, stream), self._n_threads,
+            self.local_steps, total, MOST_BLIND if self.learning_rate is None else None,
             min(1.0, self.evaluate_every), monitor, tally=start.tally, seconds=start.seconds,
             cluster=self.cluster, report=self.exchanges_,
         )  # fmt: skip

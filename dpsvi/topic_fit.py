@@ -41,8 +41,8 @@ class TopicEstimator(TopicModel):
     `max_doc_update_iter`, `mean_change_tol` and `grow_vocabulary`.  It defines
 
     * ``check_params()``: call this class's, then check its own parameters;
-    * ``_make(n_words, last) -> Model``: with the priors asked for; a prior that is learned goes on
-      from what `last`, the state of an earlier fit, has learned, unless that is None;
+    * ``_make(n_words) -> Model``: with the priors that topics are fitted with;
+    * ``_learn_priors``, ``_learned_priors`` and ``_use_priors``, if priors are learned afterwards;
     * ``_priors() -> (dict, dict)``: the arrays and the JSON values that :meth:`save` is to keep;
     * ``_remake(n_words, arrays, meta) -> Model``: the model of what was kept.
     """
@@ -61,7 +61,7 @@ class TopicEstimator(TopicModel):
             check_number("max_doc_update_iter", self.max_doc_update_iter, low=1, integer=True)
         check_number("mean_change_tol", self.mean_change_tol, low=0)
         check_flag("grow_vocabulary", self.grow_vocabulary)
-        self._first_eta(None)
+        self._first_eta()
 
     def _default(self) -> Defaults:
         return self._defaults[self.local_step]
@@ -94,11 +94,10 @@ class TopicEstimator(TopicModel):
     def _learns(self, prior: str) -> bool:
         return isinstance(getattr(self, prior), str)
 
-    def _first_eta(self, last) -> float:
+    def _first_eta(self) -> float:
         prior = self.topic_word_prior
         if prior is None or (isinstance(prior, str) and prior == "auto"):
-            learned = last is not None and prior is not None
-            return self.topic_word_prior_ if learned else self._default().eta(self.n_components)
+            return self._default().eta(self.n_components)
         number = isinstance(prior, numbers.Real) and not isinstance(prior, bool)
         if not number or not TINY < prior < np.inf:
             raise ValueError(f"topic_word_prior must be > 0, 'auto' or None, got {prior!r}")
@@ -219,7 +218,7 @@ class TopicEstimator(TopicModel):
         if going_on:
             self._state = self._again(corpus)
         else:
-            model = self._make(corpus.n_features, None)
+            model = self._make(corpus.n_features)
             self._state = State.start(model, rng, self._n_threads, corpus.n_items, corpus.nnz)
             if not self._default().big_start:
                 rows = self._state.shared.rows
@@ -228,16 +227,13 @@ class TopicEstimator(TopicModel):
         self.__dict__.pop("_components", None)
 
     def _again(self, corpus) -> State:
-        """The counts and the clock of the last solution, with today's settings and documents.
-
-        A prior that is learned goes on from what was learned.
-        """
+        """The counts and the clock of the last solution, with today's settings and documents."""
         last = self._state
         last.renormalise()
         words, common = np.split(last.shared.rows, [self._n_words(last)])
         new = np.zeros((corpus.n_features - len(words), words.shape[1]), words.dtype)
         return State.resume(
-            self._make(corpus.n_features, last), np.vstack([words, new, common]), self._n_threads,
+            self._make(corpus.n_features), np.vstack([words, new, common]), self._n_threads,
             corpus.n_items, corpus.nnz, last.step, last.items,
         )  # fmt: skip
 

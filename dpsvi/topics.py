@@ -70,49 +70,6 @@ def _add_documents(offsets, index, value, topic, share, rows):
                 rows[index[j], topic[d, part]] += share * np.float32(value[j])
 
 
-def better_eta(eta, state, n_words, n_topics) -> float:
-    """A better eta for the topics of `state`, by :func:`fixed_point_eta`.
-
-    Parameters
-    ----------
-    eta : float
-        The one in use.
-    state : dpsvi.svi.State
-    n_words, n_topics : int
-    """
-    rows = state.shared.rows
-    every = max(1, n_words // 2000)  # 2,000 words say enough about one number
-    sample = state.scale * rows[:n_words:every, :n_topics].astype(np.float64)
-    totals = state.scale * state.shared.totals.sum(axis=0)[:n_topics]
-    totals -= state.scale * rows[n_words:, :n_topics].sum(axis=0, dtype=np.float64)
-    return fixed_point_eta(eta, sample, totals, n_words)
-
-
-def fixed_point_eta(eta, sample, totals, n_words, n_steps: int = 5):
-    """A few of Minka's (2000) fixed-point steps for a symmetric Dirichlet, given expected counts.
-
-    Counts are random here too; see :func:`dpsvi.kernels.fold.count_evidence`.
-
-    Parameters
-    ----------
-    eta : float
-    sample : float64 array, (n_sampled_words, n_topics)
-        Expected counts of some of the words.
-    totals : float64 array, (n_topics,)
-        Expected counts of all words.
-    n_words, n_steps : int
-    """
-    from scipy.special import psi
-
-    sample = np.maximum(sample, 1e-6)
-    present = -np.expm1(-sample)
-    for _ in range(n_steps):
-        above = (present * (psi(sample / present + eta) - psi(eta))).sum()
-        below = (psi(totals + n_words * eta) - psi(n_words * eta)).sum()
-        eta = float(np.clip(eta * above / (len(sample) * below), 1e-4, 10.0))
-    return eta
-
-
 def document_bounds(alpha, gamma, log_norm, lengths):
     """The document terms of the bound (43) at given gamma, in nats; (n_items,).
 

@@ -7,8 +7,8 @@ import numpy as np
 from dpsvi.jit import inline_kernel, kernel, prefetch
 from dpsvi.kernels.special import psi
 
-# Positions in hyper, after the alphas; LEARN_ETA is the HDP's, the one before it free.
-ETA, TOL, SWEEPS, _, LEARN_ETA = range(5)
+# Positions in hyper, after the alphas.
+ETA, TOL, SWEEPS = range(3)
 
 
 @inline_kernel
@@ -51,32 +51,6 @@ def start_even(hyper, share, gamma):
     """``gamma_k = alpha_k + share``: a document that belongs to all topics alike."""
     for k in range(gamma.shape[0]):
         gamma[k] = hyper[k] + share if hyper[k] > 0 else 0
-
-
-@inline_kernel
-def gather(rows, words, c, eta, topic, block):
-    """``block_ik = lam_wk topic_k`` of the words of a document: read again in every sweep."""
-    for i in range(words.shape[0]):
-        row, copy = rows[words[i]], block[i]
-        for k in range(topic.shape[0]):
-            copy[k] = (eta + c * row[k]) * topic[k]
-
-
-@inline_kernel
-def leave_own_out(own, ratio, left, block):
-    """Leave each word's own count out of the document: ``block_i = b_i / (1 + own ratio_i b_i)``.
-
-    Without the share phi_k of a token, ``phi_k = (gamma_k - phi_k) b_k / norm`` and hence
-    ``phi_k = gamma_k b_k / (norm + b_k)``: only the norm of the last sweep has to be known.
-    `ratio` is count / norm, and `left` the ``own ratio`` that is in `block` already: 0 at first.
-    """
-    one, least = block.dtype.type(1), block.dtype.type(1e-6)
-    for i in range(block.shape[0]):
-        row, now = block[i], own * ratio[i]
-        more = now - left[i]  # as 1 / block_i = 1 / b_i + own ratio_i
-        left[i] = now
-        for k in range(row.shape[0]):
-            row[k] /= max(one + more * row[k], least)
 
 
 @kernel
@@ -130,25 +104,18 @@ def fold(basis, ids, counts, weight, total, ratio):
 
 @kernel
 def count_evidence(gamma, alpha, tally):
-    """Add E[psi(n_k + alpha_k) - psi(alpha_k)], its like for sum n, and 1 to the tally.
+    """Add E[psi(n_k + alpha_k) - psi(alpha_k)] to the tally.
 
     n_k, the tokens of topic k, is random: m_k = gamma_k - alpha_k is its mean and it is 0 with
     probability exp(-m_k).  Like Teh et al. (2007) the expectation is taken at the mean of n_k
-    given n_k > 0.  Taken at m_k itself, many small shares of a token look like many topics, and
-    alpha grows without end.
+    given n_k > 0.  Taken at m_k itself, many small shares of a token look like many topics.
     """
-    n_columns = gamma.shape[0]
-    total, prior = np.float32(0), np.float32(0)
-    for k in range(n_columns):
+    for k in range(gamma.shape[0]):
         if alpha[k] > 0:
             a = np.float32(alpha[k])
-            total += gamma[k]
-            prior += a
             mean = max(gamma[k] - a, np.float32(1e-6))
             present = -np.expm1(-np.float64(mean))
             tally[k] += present * (psi(np.float32(mean / present) + a) - psi(a))
-    tally[n_columns] += psi(total) - psi(prior)
-    tally[n_columns + 1] += 1.0
 
 
 @inline_kernel
@@ -159,12 +126,3 @@ def add_outer(stats, ids, ratio, weight):
         s = ratio[i]
         for k in range(weight.shape[0]):
             row[k] += s * weight[k]
-
-
-@inline_kernel
-def add_assigned(stats, ids, ratio, weight, block):
-    """``stats[ids[i]] += ratio_i * weight * block_i``, where block_i is of this document alone."""
-    for i in range(ids.shape[0]):
-        row, b, s = stats[ids[i]], block[i], ratio[i]
-        for k in range(weight.shape[0]):
-            row[k] += s * weight[k] * b[k]

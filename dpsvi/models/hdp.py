@@ -19,12 +19,15 @@ import numpy as np
 from dpsvi.base import Model
 from dpsvi.checks import check_number
 from dpsvi.engine_parameters import engine_parameters
+from dpsvi.kernels.fold import ETA
+from dpsvi.learned_priors import learned_concentration, learned_eta
 from dpsvi.models.hdp_steps.model import make_model
 from dpsvi.models.hdp_steps.sticks import ALPHA, OMEGA, count_tables, expected_weights
 from dpsvi.topic_defaults import Defaults
 from dpsvi.topic_fit import TopicEstimator
 from dpsvi.topic_model import fitted_property
 
+DOC_CONCENTRATION = 5.0  # while topics are fitted: as much as the sum of LDA's alphas
 DEFAULTS = {
     "collapsed": Defaults(word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2),
     "mean_field": Defaults(word_tokens=5.0, sweeps=10, steps=256, most=64, memory=0.2),
@@ -45,20 +48,23 @@ class DPSVIHDP(TopicEstimator):
     doc_truncation : int, default=20
         K_d, most tables of a document, at least 1; only the mean-field step needs it.
     doc_concentration : float or "auto", default="auto"
-        alpha_0, > 0: the larger, the more topics in a document; ``"auto"`` learns it, from 1.
+        alpha_0, > 0: the larger, the more topics in a document.  ``"auto"`` is 5 while topics are
+        fitted; then it is learned (:mod:`dpsvi.learned_priors`).
     topic_concentration : float, default=1.0
         omega, > 0: the larger, the more topics in the corpus.
-    topic_word_prior : float, "auto" or None, default="auto"
-        Dirichlet prior eta of the words of a topic, > 0; ``"auto"`` learns it.  None is 0.01 for
-        the collapsed and 0.1 for the mean-field local step, where learning starts.
+    topic_word_prior : float, "auto" or None, default=None
+        Dirichlet prior eta of the words of a topic, > 0.  None is ``2 / n_components`` for the
+        collapsed and ``5 / n_components`` for the mean-field local step; ``"auto"`` fits topics
+        with that, then learns it.
     local_step : {"collapsed", "mean_field"}, default="collapsed"
         ``"collapsed"`` has the lower perplexity on text and is several times faster.
         ``"mean_field"``, Wang et al.'s, empties the topics it does not need: of a corpus drawn
         from few topics it tells their number, of text it may keep too few.
     max_doc_update_iter : int or None, default=None
-        Most inner iterations on a document in a step; None is 10.
-    mean_change_tol : float, default=0.01
-        Mean change of a document's expected counts that ends them.
+        Most inner iterations on a document in a step; None is 7 for the collapsed and 10 for the
+        mean-field step.
+    mean_change_tol : float, default=0.005
+        Change of a document's expected counts, as a share of its tokens, that ends them.
     grow_vocabulary : bool, default=False
         Let `partial_fit` add words; otherwise they are an error.
     {engine}
@@ -111,8 +117,8 @@ class DPSVIHDP(TopicEstimator):
 
     def __init__(
         self, n_components=150, *, doc_truncation=20, doc_concentration="auto",
-        topic_concentration=1.0, topic_word_prior="auto", local_step="collapsed",
-        max_doc_update_iter=None, mean_change_tol=0.01, grow_vocabulary=False,
+        topic_concentration=1.0, topic_word_prior=None, local_step="collapsed",
+        max_doc_update_iter=None, mean_change_tol=0.005, grow_vocabulary=False,
     ):  # fmt: skip
         self.n_components = n_components
         self.doc_truncation = doc_truncation
@@ -135,19 +141,16 @@ class DPSVIHDP(TopicEstimator):
             check_number("doc_concentration", alpha, low=0, open_low=True)
         check_number("topic_concentration", self.topic_concentration, low=0, open_low=True)
 
-    def _make(self, n_words, last) -> Model:
-        alpha = self.doc_concentration
-        if alpha == "auto":
-            alpha = 1.0 if last is None else _option(last, ALPHA)
-        return self._model(n_words, alpha, self._first_eta(last))
+    def _make(self, n_words) -> Model:
+        learned = self._learns("doc_concentration")
+        alpha = DOC_CONCENTRATION if learned else self.doc_concentration
+        return self._model(n_words, alpha, self._first_eta())
 
     def _model(self, n_words, alpha, eta) -> Model:
         return make_model(
             n_words, self.n_components, alpha, self.topic_concentration, eta,
             local_step=self.local_step, truncation=self.doc_truncation,
             n_sweeps=self._n_sweeps(), tol=self.mean_change_tol,
-            learn_alpha=self._learns("doc_concentration"),
-            learn_eta=self._learns("topic_word_prior"),
         )  # fmt: skip
 
     def _finish(self, corpus) -> None:
@@ -165,6 +168,32 @@ class DPSVIHDP(TopicEstimator):
     def _alpha(self, state):
         weights = expected_weights(_tables(state), _option(state, OMEGA))
         return _option(state, ALPHA) * weights
+
+    def _learn_priors(self, items, rng) -> None:
+        state, n = self._state, self.n_components
+        if self._learns("topic_word_prior"):
+            self._use_priors(eta=learned_eta(state, n))
+        if self._learns("doc_concentration"):
+            shares = expected_weights(_tables(state), _option(state, OMEGA))
+            used = _option(state, ALPHA)
+            found = learned_concentration(state, items, shares, used, rng, self._n_threads)
+            self._use_priors(alpha=found)
+
+    def _learned_priors(self) -> dict:
+        learned = {}
+        if self._learns("doc_concentration"):
+            learned["alpha"] = self.doc_concentration_
+        if self._learns("topic_word_prior"):
+            learned["eta"] = self.topic_word_prior_
+        return learned
+
+    def _use_priors(self, alpha=None, eta=None) -> None:
+        model = self._state.model
+        options = model.hyper[model.shape[1] :]
+        if alpha is not None:
+            options[ALPHA] = alpha
+        if eta is not None:
+            options[ETA] = model.prior[: -model.common_rows] = eta
 
     def _priors(self):
         state = self._state

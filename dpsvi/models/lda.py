@@ -52,11 +52,13 @@ class DPSVILDA(TopicEstimator):
     n_components : int, default=10
         Number of topics K, 1 to 65,535.
     doc_topic_prior : float, array of shape (n_components,), "auto" or None, default="auto"
-        Dirichlet prior alpha of the topic proportions, > 0; ``"auto"`` learns one value a topic.
-        None is ``1 / n_components``, where learning starts.
-    topic_word_prior : float, "auto" or None, default="auto"
-        Dirichlet prior eta of the words of a topic, > 0; ``"auto"`` learns it.  None is 0.01 for
-        the collapsed and 0.1 for the mean-field local step, where learning starts.
+        Dirichlet prior alpha of the topic proportions, > 0.  None is ``5 / n_components``; ``"auto"``
+        fits topics with that, then learns the value that explains documents best
+        (:mod:`dpsvi.learned_priors`).
+    topic_word_prior : float, "auto" or None, default=None
+        Dirichlet prior eta of the words of a topic, > 0.  None is ``2 / n_components`` for the
+        collapsed and ``5 / n_components`` for the mean-field local step; ``"auto"`` fits topics
+        with that, then learns it.
     local_step : {"collapsed", "mean_field"}, default="collapsed"
         How a document is explained by the current topics.  ``"mean_field"`` is the paper's eq.
         (44), ``"collapsed"`` is stochastic CVB0 (Foulds et al. 2013): faster, and lower
@@ -69,12 +71,13 @@ class DPSVILDA(TopicEstimator):
         memory, after 50 passes or more; collapsed step, in one process and without
         `checkpoint_dir` only.  A corpus of 200 batches or more begins with 3 stochastic passes.
     batch_size : int or None, default=None
-        Documents in a step, S.  None is 64 for the collapsed and 128 for the mean-field step.
+        Documents in a step, S.  None follows from the corpus: 4 to 64, such that a pass has 256
+        steps (32 for the mean-field step) where there are documents for them.
     max_doc_update_iter : int or None, default=None
-        Most inner iterations on a document in a step.  None is 10 for the collapsed and 5 for the
-        mean-field step: stopping early is faster *and* gives lower perplexity.
-    mean_change_tol : float, default=0.01
-        Mean change of gamma that ends them.
+        Most inner iterations on a document in a step.  None is 7 for the collapsed and 50 for the
+        mean-field step.
+    mean_change_tol : float, default=0.005
+        Change of gamma, as a share of the document's tokens, that ends them.
     grow_vocabulary : bool, default=False
         Let `partial_fit` add words; otherwise they are an error.
     {engine}
@@ -133,9 +136,9 @@ class DPSVILDA(TopicEstimator):
         self.mean_change_tol = mean_change_tol
         self.grow_vocabulary = grow_vocabulary
 
-    def _make(self, n_words, last) -> Model:
+    def _make(self, n_words) -> Model:
         return make_model(
-            n_words, self.n_components, self._first_alpha(), self._first_eta(None),
+            n_words, self.n_components, self._first_alpha(), self._first_eta(),
             **self._model_options(),
         )  # fmt: skip
 
@@ -244,7 +247,10 @@ class DPSVILDA(TopicEstimator):
         if self._learns("topic_word_prior"):
             self._use_priors(eta=learned_eta(state, n))
         if self._learns("doc_topic_prior"):
-            total = learned_concentration(state, items, n, rng, self._n_threads)
+            used = state.model.hyper[:n].sum()
+            total = learned_concentration(
+                state, items, np.full(n, 1 / n), used, rng, self._n_threads
+            )
             self._use_priors(alpha=total / n)
 
     def _learned_priors(self) -> dict:

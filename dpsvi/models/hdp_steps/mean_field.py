@@ -68,7 +68,7 @@ def largest_topics(block, counts, n_topics, basis, positions, vectors, ratio, ze
 
 @kernel
 def read_usage(usage, alpha, log_stick):
-    """Write E ln sigma_t(pi_d), given the expected tokens of every stick; sum of -E ln(1 - pi)."""
+    """Write E ln sigma_t(pi_d), given the expected tokens of every stick."""
     behind, left = np.float64(alpha), 0.0
     for t in range(usage.shape[0]):
         behind += usage[t]
@@ -77,7 +77,6 @@ def read_usage(usage, alpha, log_stick):
         both = digamma(1.0 + usage[t] + behind)
         log_stick[t] = left + digamma(1.0 + usage[t]) - both
         left += digamma(behind) - both
-    return -left
 
 
 @inline_kernel
@@ -98,10 +97,9 @@ def assign(block, counts, log_stick, zeta, phi):
 def explain(block, counts, log_weight, alpha, tol, n_sweeps, zeta, phi, usage, log_stick):
     """Iterate phi, the sticks and zeta of one document, from `zeta` and `log_stick`.
 
-    Leaves the last values everywhere, `phi` multiplied by the counts.  Returns the sum of
-    -E ln(1 - pi) over the sticks.
+    Leaves the last values everywhere, `phi` multiplied by the counts.
     """
-    n, n_topics, used = block.shape[0], log_weight.shape[0], 0.0
+    n, n_topics = block.shape[0], log_weight.shape[0]
     usage[:] = 0
     for _ in range(n_sweeps):
         assign(block, counts, log_stick, zeta, phi)
@@ -115,10 +113,9 @@ def explain(block, counts, log_weight, alpha, tol, n_sweeps, zeta, phi, usage, l
                 for k in range(block.shape[1]):
                     zeta[t, k] += phi[i, t] * block[i, k]
             softmax(zeta[t, :n_topics])
-        used = read_usage(usage, alpha, log_stick)
+        read_usage(usage, alpha, log_stick)
         if change < tol:
             break
-    return used
 
 
 @inline_kernel
@@ -157,12 +154,11 @@ def explain_all(hyper, log_weight, items, batch, work):
             block[:n], counts, n_topics, basis[:n], positions[:n], vectors, ratio[:n], zeta
         )
         log_stick[:] = 0  # the first phi does not know the sticks
-        work.tally[n_columns] += explain(
-            block[:n], counts, log_weight, alpha, tol * truncation, n_sweeps, zeta, phi[:n],
+        explain(
+            block[:n], counts, log_weight, alpha, tol * counts.sum(), n_sweeps, zeta, phi[:n],
             usage, log_stick,
         )  # fmt: skip
         add_document(work.ids[:n], phi[:n], zeta, work.stats, tables)
-        work.tally[n_columns + 1] += 1.0
     return tables
 
 

@@ -18,7 +18,7 @@ from dpsvi.expfam.digamma import digamma
 from dpsvi.jit import kernel
 
 # Positions in hyper, behind the options of `dpsvi.kernels.fold`.
-ALPHA, OMEGA, LEARN_CONCENTRATION, TRUNCATION = range(5, 9)
+ALPHA, OMEGA, TRUNCATION = range(3, 6)
 LEAST = 1e-12  # share of a topic; below it the numbers of the kernels would leave their range
 
 

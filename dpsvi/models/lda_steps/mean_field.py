@@ -4,8 +4,9 @@
     gamma_dk = alpha_k + sum_w c_dw phi_dwk
     stats_wk = sum_d c_dw phi_dwk
 
-exp(E log theta) needs no normaliser, and exp(E log beta) of a word may have any unit: they cancel in
-phi.  Both are taken in units near the largest of their row, since exp(psi(x)) of a small x underflows.
+exp(E log theta) needs no normaliser, and exp(E log beta) of a word may have any unit: they cancel
+in phi.  Both are taken in units near the largest of their row, since exp(psi(x)) of a small x
+underflows.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from dpsvi.base import Model
+from dpsvi.kernels.collapsed import scratch
 from dpsvi.kernels.fold import ETA, SWEEPS, TOL
 from dpsvi.models.lda_steps import collapsed, mean_field, responsibilities
 from dpsvi.topics import FLOAT, first_rows, padded
@@ -46,7 +47,7 @@ def make_model(
     columns = padded(n_topics)
     alphas = np.zeros(columns)
     alphas[:n_topics] = alpha
-    options = np.zeros(5)
+    options = np.zeros(3)
     options[[ETA, TOL, SWEEPS]] = eta, tol, n_sweeps
     return Model(
         name="lda",
@@ -55,7 +56,7 @@ def make_model(
         hyper=np.concatenate([alphas, options]),
         init=partial(first_rows, n_words, n_topics),
         local=LOCAL_STEPS[local_step],
-        scratch=partial(_scratch, columns),
+        scratch=partial(scratch, columns),
         item_memory=columns if warm_documents else 0,
     )
 
@@ -69,7 +70,3 @@ def with_responsibilities(model: Model) -> Model:
         hyper=hyper, local=responsibilities.local, item_memory=0, value_memory=columns,
         additive=True,
     )  # fmt: skip
-
-
-def _scratch(columns, longest):
-    return 4 * columns + longest * (columns + 2)

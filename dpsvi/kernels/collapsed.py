@@ -1,0 +1,151 @@
+"""Documents explained by CVB0 without their own counts; LDA and the HDP share this.
+
+Integrating theta and beta out and keeping the zeroth-order term of the expectations (Asuncion et
+al. 2009) replaces exp(E log) by plain means.  CVB0 leaves a token's own share phi out of the counts
+that explain it, which otherwise has to be remembered.  Within the document it need not be: phi
+solves an equation in which only the last norm is needed::
+
+    b_wk = lam_wk / sum_v lam_vk,      phi_dwk = gamma_dk b_wk / (norm_dw + OWN c_dw b_wk)
+    gamma_dk = alpha_k + sum_w c_dw phi_dwk
+
+With OWN c = 1 this is exactly CVB0's exclusion of one token from its document: ``phi_k = (gamma_k -
+phi_k) b_k / norm``.  Here all c tokens of the word are left out, and OWN = 2 times: lam_wk holds
+them, too, from earlier visits, and what was remembered of those would be needed to take them out of
+it.  `python -m experiments.own_counts` compares the strengths.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpsvi.jit import inline_kernel
+from dpsvi.kernels.fold import (
+    ETA,
+    SWEEPS,
+    TOL,
+    count_evidence,
+    fold,
+    prefetch_words,
+    start_even,
+    topic_sizes,
+)
+
+OWN = 2.0  # how many times a word's own count is left out of its document
+EVERY = 3  # sweeps between two times that it is reckoned anew; the first sweep is without
+
+
+def scratch(columns: int, longest: int) -> int:
+    """Length of ``work.scratch`` for documents of up to `longest` different words."""
+    return 4 * columns + longest * (columns + 2)
+
+
+@inline_kernel
+def gather(rows, words, c, eta, topic, block):
+    """``block_ik = lam_wk topic_k`` of the words of a document: read again in every sweep."""
+    for i in range(words.shape[0]):
+        row, copy = rows[words[i]], block[i]
+        for k in range(topic.shape[0]):
+            copy[k] = (eta + c * row[k]) * topic[k]
+
+
+@inline_kernel
+def leave_own_out(own, ratio, left, block):
+    """Leave each word's own count out of the document: ``block_i = b_i / (1 + own ratio_i b_i)``.
+
+    Without the share phi_k of a token, ``phi_k = (gamma_k - phi_k) b_k / norm`` and hence
+    ``phi_k = gamma_k b_k / (norm + b_k)``: only the norm of the last sweep has to be known.
+    `ratio` is count / norm, and `left` the ``own ratio`` that is in `block` already: 0 at first.
+    """
+    one, least = block.dtype.type(1), block.dtype.type(1e-6)
+    for i in range(block.shape[0]):
+        row, now = block[i], own * ratio[i]
+        more = now - left[i]  # as 1 / block_i = 1 / b_i + own ratio_i
+        left[i] = now
+        for k in range(row.shape[0]):
+            row[k] /= max(one + more * row[k], least)
+
+
+@inline_kernel
+def add_assigned(stats, ids, ratio, weight, block):
+    """``stats[ids[i]] += ratio_i * weight * block_i``, where block_i is of this document alone."""
+    for i in range(ids.shape[0]):
+        row, b, s = stats[ids[i]], block[i], ratio[i]
+        for k in range(weight.shape[0]):
+            row[k] += s * weight[k] * b[k]
+
+
+@inline_kernel
+def explain(counts, hyper, length, gamma, weight, total, ratio, left, block):
+    """Iterate gamma of one document; leaves weight, ratio and block of the last sweep."""
+    n_columns = gamma.shape[0]
+    real = gamma.dtype.type
+    tol = real(hyper[n_columns + TOL]) * length
+    positions = np.arange(counts.shape[0])
+    left[:] = 0
+    for sweep in range(int(hyper[n_columns + SWEEPS])):
+        if sweep % EVERY == 1:
+            leave_own_out(real(OWN), ratio, left, block)
+        weight[:] = gamma
+        fold(block, positions, counts, weight, total, ratio)
+        change = real(0)
+        for k in range(n_columns):
+            new = real(hyper[k]) + weight[k] * total[k]
+            change += abs(new - gamma[k])
+            gamma[k] = new
+        if change < tol and sweep > 0:
+            break
+
+
+@inline_kernel
+def explain_all(shared, scale, hyper, n_words, items, batch, work, evidence):
+    """The documents of a batch, one after the other: their counts are added to ``work.stats``.
+
+    Parameters
+    ----------
+    shared, scale, items, batch, work
+        As for a local step; the words of the batch have their slots.  Item memory holds the gamma
+        of a document's last visit, if there is any.
+    hyper : float64 array
+        Alphas, 0 for padding, whose rows must be 0; then options.
+    n_words : int
+        V; ``work.totals`` are those of so many rows.
+    evidence : bool
+        Whether ``work.tally`` gets E[psi(n_k + alpha_k) - psi(alpha_k)].
+    """
+    rows, longest = shared.rows, work.ids.shape[0]
+    n_columns, real = rows.shape[1], rows.dtype.type
+    vectors = work.scratch[: 4 * n_columns].reshape((4, n_columns))
+    gamma, weight, total, topic = vectors[0], vectors[1], vectors[2], vectors[3]
+    # Gathered rows of one document: contiguous, they are read at full speed in every sweep.
+    blocks = work.scratch[4 * n_columns : (4 + longest) * n_columns].reshape((longest, n_columns))
+    ratios = work.scratch[(4 + longest) * n_columns :][: 2 * longest].reshape((2, longest))
+    n_topics = topic_sizes(hyper, scale, n_words, work.totals, topic)
+    for k in range(n_columns):
+        topic[k] = real(1) / topic[k] if hyper[k] > 0 else real(0)
+    c, eta = real(scale), real(hyper[n_columns + ETA])
+    warm = shared.item_memory.shape[0] > 0
+    for b in range(batch.shape[0]):
+        d = batch[b]
+        start, stop = items.offsets[d], items.offsets[d + 1]
+        if start == stop:
+            continue
+        if b + 1 < batch.shape[0]:
+            prefetch_words(items, batch[b + 1], rows)
+        words, counts = items.index[start:stop], items.value[start:stop]
+        ids, block = work.ids[: stop - start], blocks[: stop - start]
+        ratio, left = ratios[0, : stop - start], ratios[1, : stop - start]
+        length = real(0)
+        for i in range(stop - start):
+            ids[i] = work.slot[words[i]]
+            length += counts[i]
+        if warm and shared.item_memory[d, 0] > 0:
+            gamma[:] = shared.item_memory[d]
+        else:
+            start_even(hyper, length / real(n_topics), gamma)
+        gather(rows, words, c, eta, topic, block)
+        explain(counts, hyper, length, gamma, weight, total, ratio, left, block)
+        add_assigned(work.stats, ids, ratio, weight, block)
+        if warm:
+            shared.item_memory[d] = gamma
+        if evidence:
+            count_evidence(gamma, hyper[:n_columns], work.tally)

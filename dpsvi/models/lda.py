@@ -34,10 +34,8 @@ DEFAULTS = {
         big_start=16384,
     ),
 }  # fmt: skip
-# Stochastic passes before responsibilities are kept.  On a large corpus they replace some twenty
-# slow first passes (wiki, 30,000 documents: 4677 after 3 passes, else 4639 after 25).  On a small
-# one they commit topics too early (nyt, 7,000 documents, 90 passes: 1995-2023, else 1938-1952).
-BURN_IN, MANY_STEPS = 3, 200
+# The last passes, which keep responsibilities: one of so many, and no fewer than these.
+KEPT_SHARE, FEWEST_KEPT = 10, 2
 RESUM_PASSES = 32  # between exact sums of what is kept
 
 
@@ -52,8 +50,8 @@ class DPSVILDA(TopicEstimator):
     n_components : int, default=10
         Number of topics K, 1 to 65,535.
     doc_topic_prior : float, array of shape (n_components,), "auto" or None, default="auto"
-        Dirichlet prior alpha of the topic proportions, > 0.  None is ``5 / n_components``; ``"auto"``
-        fits topics with that, then learns the value that explains documents best
+        Dirichlet prior alpha of the topic proportions, > 0.  None is ``5 / n_components``;
+        ``"auto"`` fits topics with that, then learns the value that explains documents best
         (:mod:`dpsvi.learned_priors`).
     topic_word_prior : float, "auto" or None, default=None
         Dirichlet prior eta of the words of a topic, > 0.  None is ``2 / n_components`` for the
@@ -143,19 +141,17 @@ class DPSVILDA(TopicEstimator):
         )  # fmt: skip
 
     def _optimise(self, items, rng, monitor) -> None:
-        n_passes = self.max_iter
+        n_kept = 0
         if self._default().big_start and self._free_schedule() and not self._state.step:
             self._start_big(items, rng, monitor)
         if self.keep_responsibilities:
             nothing = as_items([0], [], [], FLOAT)
             sum_kept(nothing, np.empty((0, 0), np.uint16), np.empty((0, 0), FLOAT))  # compile now
-            n_items = len(items.offsets) - 1
-            large = n_items >= MANY_STEPS * self._resolve_batch_size(n_items)
-            n_passes = min(n_passes, BURN_IN) if large else 0
-        model = self._state.model
+            n_kept = min(self.max_iter, max(FEWEST_KEPT, self.max_iter // KEPT_SHARE))
+        model, n_passes = self._state.model, self.max_iter - n_kept
         ended = self._train(self._state, items, n_passes, rng, monitor, checkpoints=True)
-        if not ended and self.max_iter > n_passes:
-            self._train_kept(items, self.max_iter - n_passes, rng, monitor)
+        if not ended and n_kept:
+            self._train_kept(items, n_kept, rng, monitor)
             self._state.model = model
 
     def _start_big(self, items, rng, monitor) -> None:

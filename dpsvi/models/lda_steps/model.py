@@ -12,7 +12,7 @@ from dpsvi.kernels.fold import ETA, SWEEPS, TOL
 from dpsvi.models.lda_steps import collapsed, mean_field, responsibilities
 from dpsvi.topics import FLOAT, first_rows, padded
 
-FIRST_SWEEPS = 3  # over a document whose tokens are not assigned yet
+FIRST_SWEEPS = 7  # over a document whose tokens are not assigned yet
 LOCAL_STEPS = {"mean_field": mean_field.local, "collapsed": collapsed.local}
 
 

@@ -28,13 +28,17 @@ UNIT = 65535.0  # a kept responsibility of 1
 
 @kernel
 def sum_kept(items, kept, rows):
-    """``rows_wk = sum_d c_dw phi_dwk`` of everything that is kept; `rows` is overwritten."""
-    rows[:] = 0
-    part = np.float32(1 / UNIT)
+    """``rows_wk = sum_d c_dw phi_dwk`` of everything that is kept; `rows` is overwritten.
+
+    The sums are made in float64: 20 million times 1 is no more than 2**24 in float32.
+    """
+    sums = np.zeros(rows.shape)
+    part = 1 / UNIT
     for j in range(items.index.shape[0]):
-        row, phi, count = rows[items.index[j]], kept[j], items.value[j] * part
+        row, phi, count = sums[items.index[j]], kept[j], items.value[j] * part
         for k in range(row.shape[0]):
-            row[k] += count * np.float32(np.int32(phi[k]))
+            row[k] += count * np.float64(np.int32(phi[k]))
+    rows[:] = sums
 
 
 def local(shared, scale, hyper, items, batch, work):

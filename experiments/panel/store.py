@@ -1,0 +1,83 @@
+"""The records of all runs done: one file for each corpus, replaced whole by each new record."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from experiments.panel.settings import Settings
+
+
+class Store:
+    """Records under ``folder/CORPUS.jsonl``, one a line.
+
+    Parameters
+    ----------
+    folder : Path
+        Need not exist yet.
+
+    Raises
+    ------
+    ValueError
+        A line is no record: which one.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self._records: dict[str, dict[str, dict]] = {}
+        for path in sorted(folder.glob("*.jsonl")):
+            self._records[path.stem] = _read(path)
+
+    def all(self) -> list[dict]:
+        """Return every record, by corpus."""
+        return [record for records in self._records.values() for record in records.values()]
+
+    def get(self, settings: Settings) -> dict | None:
+        """Return the record of this run, whatever time it was given."""
+        return self._records.get(settings.corpus, {}).get(settings.key())
+
+    def has(self, settings: Settings) -> bool:
+        """Whether there is nothing to be learned from this run: it ended, or had as much time."""
+        record = self.get(settings)
+        return record is not None and (
+            not record["cut"] or record["settings"]["seconds"] >= settings.seconds
+        )
+
+    def hopeless(self, settings: Settings) -> bool:
+        """Whether a fit of ours over fewer passes shows that this one cannot end in time.
+
+        One that was cut itself, or whose time a pass, less a quarter, is too long.
+        """
+        for record in self._records.get(settings.corpus, {}).values():
+            other = Settings(**record["settings"])
+            same = settings.key() == Settings(
+                **{**record["settings"], "passes": settings.passes}
+            ).key()
+            if settings.ours and same and other.passes < settings.passes:
+                seconds = record["seconds"] / record["passes"] * settings.passes
+                if 0.75 * seconds > settings.seconds:
+                    return True
+        return False
+
+    def add(self, record: dict) -> None:
+        """Keep a record, in place of an earlier one of the same run."""
+        settings = Settings(**record["settings"])
+        records = self._records.setdefault(settings.corpus, {})
+        records[settings.key()] = record
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{settings.corpus}.jsonl"
+        part = path.with_suffix(".part")
+        part.write_text("".join(json.dumps(r, allow_nan=False) + "\n" for r in records.values()))
+        os.replace(part, path)
+
+
+def _read(path):
+    records = {}
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        try:
+            record = json.loads(line)
+            records[Settings(**record["settings"]).key()] = record
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path}:{number}: not a record of a run: {error}") from None
+    return records

@@ -34,12 +34,13 @@ class Loss(NamedTuple):
     ours: float
     other: float
     against: str
+    when: str = ""
 
     def __str__(self) -> str:
         worse = 100 * (self.ours / self.other - 1)
         column = "fixed pair" if is_fixed(self.entrant) else COLUMN_NAMES[self.column]
         return (
-            f"{self.corpus}, K = {self.topics}: {self.entrant} {self.ours:,.1f}, "
+            f"{self.corpus}, K = {self.topics}: {self.entrant}{self.when} {self.ours:,.1f}, "
             f"{self.against} {self.other:,.1f} ({column}), {worse:.1f} % worse"
         )
 
@@ -61,8 +62,8 @@ def _of_cell(corpus, topics, cell) -> Iterable[Loss]:
     for entrant in entrants:
         records = cell[entrant]
 
-        def loss(kind, column, mine, other, against, name=entrant):
-            return Loss(kind, corpus, topics, name, column, mine, other, against)
+        def loss(kind, column, *values, name=entrant):
+            return Loss(kind, corpus, topics, name, column, *values)
 
         for column in COLUMNS:
             mine = reading.ours(records, column)
@@ -79,7 +80,7 @@ def _of_cell(corpus, topics, cell) -> Iterable[Loss]:
         if mine is not None and mine > other:
             yield loss("unigram", "own", mine, other, "counting words")
         for mine, passes, other, before in _relapses(records):
-            yield loss("passes", "own", mine, other, before, f"{entrant} after {passes} passes")
+            yield loss("passes", "own", mine, other, before, f" after {passes} passes")
 
 
 def _peers(cell, entrant, column):

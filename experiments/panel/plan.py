@@ -70,9 +70,7 @@ def grid(wanted: Wanted, corpora: Mapping[str, dict]) -> list[Settings]:
 def grid_entrants() -> dict[str, dict]:
     """The default of each local step, and the grid around it; see `libraries.with_dpsvi`."""
     ours = libraries.get(OURS)
-    return {
-        **{name: ours.ENTRANTS[name] for name in ("defaults", "mean-field")}, **ours.grid(),
-    }  # fmt: skip
+    return {name: ours.ENTRANTS[name] for name in ("defaults", "mean-field")} | ours.grid()
 
 
 def _must_reach(wanted, corpora) -> Iterable[Settings]:

@@ -61,9 +61,16 @@ class Store:
         return False
 
     def add(self, record: dict) -> None:
-        """Keep a record, in place of an earlier one of the same run."""
+        """Keep a record, in place of an earlier one of the same run.
+
+        Those of another file of the same name go.
+        """
         settings = Settings(**record["settings"])
-        records = self._records.setdefault(settings.corpus, {})
+        records = self._records[settings.corpus] = {
+            key: other
+            for key, other in self._records.get(settings.corpus, {}).items()
+            if other["settings"]["bytes"] == settings.bytes
+        }
         records[settings.key()] = record
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{settings.corpus}.jsonl"

@@ -60,16 +60,17 @@ def plot(records: Sequence[dict], path: Path) -> None:
         axes.set_title(
             f"{corpus}: {described['documents']:,} documents, K = {topics}", loc="left", fontsize=10
         )
+        axes.set_xlabel("seconds of training", fontsize=9)
+    for axes in grid[:, 0]:
+        axes.set_ylabel("held-out perplexity, own priors", fontsize=9)
     for axes in grid.flat[len(chosen) :]:
         axes.set_visible(False)
-    figure.supxlabel("seconds of training", fontsize=10)
-    figure.supylabel("held-out perplexity, own priors (lower is better)", fontsize=10)
     order = [name for name in _DASHES if name in drawn]
     figure.legend(
         [*(drawn[name] for name in order), Line2D([], [], color="#808080", linewidth=0.8)],
         [*(f"dpsvi {n}" if n in ("defaults", "kept", "mean-field") else n for n in order),
          "counting words"],
-        loc="outside lower center", ncols=min(6, 2 * columns), frameon=False, fontsize=9,
+        loc="outside lower center", ncols=min(6, 1 + columns), frameon=False, fontsize=9,
     )  # fmt: skip
     figure.savefig(path, dpi=150)
     plt.close(figure)
@@ -127,7 +128,7 @@ def _scale(axes):
     axes.set_xscale("log")
     axes.set_yscale("log")
     plain = FuncFormatter(lambda value, _: f"{value:,g}")
-    for axis, steps in ((axes.xaxis, (1, 3)), (axes.yaxis, _ROUND)):
+    for axis, steps in ((axes.xaxis, (1, 2, 5)), (axes.yaxis, _ROUND)):
         ticks = [step * 10.0**power for power in range(-3, 7) for step in steps]
         axis.set_major_locator(FixedLocator(ticks))
         axis.set_minor_locator(NullLocator())

@@ -47,7 +47,7 @@ class Store:
     def hopeless(self, settings: Settings) -> bool:
         """Whether a fit of ours over fewer passes shows that this one cannot end in time.
 
-        One that was cut itself, or whose time a pass, less a quarter, is too long.
+        One that was cut itself, or whose time a pass is twice too long: beginnings cost more.
         """
         for record in self._records.get(settings.corpus, {}).values():
             other = Settings(**record["settings"])
@@ -56,7 +56,8 @@ class Store:
             ).key()
             if settings.ours and same and other.passes < settings.passes:
                 seconds = record["seconds"] / record["passes"] * settings.passes
-                if 0.75 * seconds > settings.seconds:
+                cut = record["cut"] and other.seconds >= settings.seconds
+                if cut or 0.5 * seconds > settings.seconds:
                     return True
         return False
 

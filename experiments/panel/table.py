@@ -67,7 +67,9 @@ def _source(records):
     return [
         f"`{sources[-1]['command']}`; {len(records)} runs from {dates[0]} to {dates[-1]}; "
         f"revision {', '.join(sorted(gits)) or 'unknown'}; {'; '.join(sorted(machines))}; "
-        f"{max(s['threads'] for s in settings)} threads; {', '.join(sorted(packages))}.",
+        f"{max(s['threads'] for s in settings)} threads; at most "
+        f"{max(s['seconds'] for s in settings):g} s and {max(s['documents'] for s in settings):,} "
+        f"documents a run; {', '.join(sorted(packages))}.",
         "",
         "Held-out perplexity with each model's own priors / with alpha .1 (one number: they are "
         f"the same). Ours after {cells.READ_AT} passes, or after as many as stand in brackets if "

@@ -262,15 +262,16 @@ def test_plan_begins_with_what_must_be_reached():
     entrants = {name: libraries.entrants()[name] for name in ("defaults", "kept", "tomotopy")}
     wanted = plan.Wanted(cells.TOPICS, entrants, cells.PASSES, 30_000, 2, 30.0)
     runs = plan.runs(wanted, described)
-    assert [(r.corpus, r.topics, r.entrant, r.passes, r.seed) for r in runs[:10]] == [
-        ("bbc", 50, entrant, 30, seed) for seed in range(5) for entrant in ("defaults", "kept")
-    ]
-    cells_met = [cell for cell, _ in itertools.groupby((r.corpus, r.topics) for r in runs[10:])]
+    assert [(r.corpus, r.topics, r.entrant, r.passes, r.seed) for r in runs[:20]] == [
+        ("bbc", 50, entrant, passes, seed)
+        for seed in range(5) for entrant in ("defaults", "kept") for passes in (10, 30)
+    ]  # fmt: skip
+    cells_met = [cell for cell, _ in itertools.groupby((r.corpus, r.topics) for r in runs[20:])]
     assert cells_met == [
         ("bbc", 50), ("new", 100), ("bbc", 20), ("new", 20), ("new", 50), ("bbc", 100),
         ("bbc", 400), ("new", 400),
     ]  # fmt: skip
-    assert len(runs) == 8 * (2 * 4 + 1) + 8 == len({r.key() for r in runs})
+    assert len(runs) == 8 * (2 * 4 + 1) + 16 == len({r.key() for r in runs})
     grid = plan.grid(wanted, described)
     assert len(grid) == 2 * (1 + 9 + 2 * (1 + 9))
     assert {r.topics for r in grid} == {50, 100} and {r.seconds for r in grid} == {300.0}
@@ -287,7 +288,10 @@ def test_store_knows_what_is_done(tmp_path):
     assert not again.has(settings("defaults", seed=1))
     assert again.has(settings("kept")) and not again.has(settings("kept", seconds=60.0))
     assert again.hopeless(settings("kept", 100)) and not again.hopeless(settings("kept", 10))
+    assert again.hopeless(settings("kept", seed=1))
+    assert not again.hopeless(settings("kept", seed=1, seconds=60.0))
     assert not again.hopeless(settings("defaults", 100))
+    assert not again.hopeless(settings("sklearn", 100, seed=1, library="sklearn"))
     again.add(record("defaults", 30, 99, bytes=2))  # another file of this name
     assert len(again.all()) == 1
     (tmp_path / "runs" / "any.jsonl").write_text("{}\n")

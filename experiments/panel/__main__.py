@@ -69,8 +69,9 @@ def _fit_all(chosen, store, described, folder, arguments, failures) -> list[str]
         chosen.seconds,
     )  # fmt: skip
     runs = (plan.grid if chosen.grid else plan.runs)(wanted, described)
-    if not chosen.fresh:
-        runs = [settings for settings in runs if not store.has(settings)]
+    if chosen.fresh:
+        store.forget(runs)
+    runs = [settings for settings in runs if not store.has(settings)]
     print(f"{len(runs)} runs to be done", file=sys.stderr)
     end = time.monotonic() + 60 * (chosen.minutes or float("inf"))
     for number, settings in enumerate(runs, 1):

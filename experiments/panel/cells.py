@@ -21,6 +21,7 @@ MUST_REACH = (
     ("m10", 50),
 )
 MUST_REACH_ENTRANTS = ("defaults", "kept")
+MUST_REACH_PASSES = (10, 30)  # the first is shown where the second takes too long
 SEEDS = (0, 1, 2, 3, 4)
 
 

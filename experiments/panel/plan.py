@@ -75,13 +75,13 @@ def grid_entrants() -> dict[str, dict]:
 
 def _must_reach(wanted, corpora) -> Iterable[Settings]:
     for name, topics in cells.MUST_REACH:
-        if name in corpora and topics in wanted.topics and cells.READ_AT in wanted.passes:
-            for seed in cells.SEEDS:
-                for entrant in cells.MUST_REACH_ENTRANTS:
-                    if entrant in wanted.entrants:
-                        yield _one(
-                            wanted, name, corpora[name], topics, entrant, cells.READ_AT, seed
-                        )
+        if name not in corpora or topics not in wanted.topics:
+            continue
+        for seed in cells.SEEDS:
+            for entrant in cells.MUST_REACH_ENTRANTS:
+                for passes in cells.MUST_REACH_PASSES:
+                    if entrant in wanted.entrants and passes in wanted.passes:
+                        yield _one(wanted, name, corpora[name], topics, entrant, passes, seed)
 
 
 def _cell(wanted, name, corpus, topics) -> Iterable[Settings]:

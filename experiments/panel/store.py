@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from experiments.panel.settings import Settings
@@ -45,21 +47,28 @@ class Store:
         )
 
     def hopeless(self, settings: Settings) -> bool:
-        """Whether a fit of ours over fewer passes shows that this one cannot end in time.
+        """Whether other fits of ours show that this one cannot end in time.
 
-        One that was cut itself, or whose time a pass is twice too long: beginnings cost more.
+        One with another seed or fewer passes that was cut, or whose time a pass is twice too long:
+        beginnings cost more.
         """
+        if not settings.ours:
+            return False
         for record in self._records.get(settings.corpus, {}).values():
             other = Settings(**record["settings"])
-            same = settings.key() == Settings(
-                **{**record["settings"], "passes": settings.passes}
-            ).key()
-            if settings.ours and same and other.passes < settings.passes:
-                seconds = record["seconds"] / record["passes"] * settings.passes
-                cut = record["cut"] and other.seconds >= settings.seconds
-                if cut or 0.5 * seconds > settings.seconds:
-                    return True
+            alike = dataclasses.replace(other, passes=settings.passes, seed=settings.seed)
+            if alike.key() != settings.key() or other.key() == settings.key():
+                continue
+            cut = record["cut"] and other.seconds >= settings.seconds
+            seconds = record["seconds"] / record["passes"] * settings.passes
+            if other.passes <= settings.passes and (cut or seconds > 2 * settings.seconds):
+                return True
         return False
+
+    def forget(self, runs: Iterable[Settings]) -> None:
+        """Leave these runs out of the next file that is written."""
+        for settings in runs:
+            self._records.get(settings.corpus, {}).pop(settings.key(), None)
 
     def add(self, record: dict) -> None:
         """Keep a record, in place of an earlier one of the same run.

@@ -1,5 +1,7 @@
 # make demo   fit topics to an embedded news corpus, or to CORPUS=path/docword.x.txt.gz
 # make test   lint and all tests
+# make panel-quick CORPORA=folder   dpsvi beside other tools on every docword.*.txt[.gz] there, in
+#             15 minutes or less; table and picture in PANEL.  The same command goes on from there.
 # Tests of one process run side by side, those that start and kill several one after the other.
 # Both set up everything they need in .venv first; the tests also use a second MPI, in .venv-mpich.
 
@@ -9,8 +11,9 @@ BIN := $(VENV)/bin
 MPICH := .venv-mpich
 THREADS ?= $(shell nproc 2>/dev/null || echo 1)
 OUT ?= demo-run
+PANEL ?= panel-quick
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint panel-quick clean
 
 # The Lee corpus is 300 articles: few topics, many passes, kept responsibilities.
 demo: $(VENV)/ready
@@ -29,6 +32,16 @@ test: lint $(MPICH)/ready
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
 
+panel-quick: $(VENV)/peers
+ifndef CORPORA
+	$(error panel-quick needs CORPORA=folder, which holds docword.NAME.txt or docword.NAME.txt.gz)
+endif
+	$(BIN)/python -m experiments.panel "$(CORPORA)" --quick --threads $(THREADS) --out "$(PANEL)"
+
+$(VENV)/peers: $(VENV)/ready
+	$(BIN)/pip install --quiet --editable '.[peers]'
+	touch $@
+
 $(VENV)/ready: setup.cfg pyproject.toml
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("dpsvi needs Python 3.11 or newer, this is " + sys.version)'
 	$(PYTHON) -m venv $(VENV)
@@ -44,5 +57,5 @@ $(MPICH)/ready: $(VENV)/ready
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(MPICH) demo-run build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MPICH) demo-run panel-quick build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

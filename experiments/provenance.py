@@ -16,6 +16,7 @@ import dpsvi
 from dpsvi.environment import hardware, versions
 
 _ROOT = Path(__file__).resolve().parent.parent
+_STATUS = ["status", "--porcelain", "-uno", "--", ".", ":(exclude)experiments/results"]
 
 
 def provenance(
@@ -71,6 +72,7 @@ def command(module: str, arguments: Sequence[str]) -> str:
 def git_revision(folder: Path) -> dict | None:
     """Return the revision checked out in `folder` and whether tracked files differ from it.
 
+    Results of experiments do not count: a measurement that goes on for hours writes some itself.
     None where there is no git or no repository.
     """
     try:
@@ -78,7 +80,7 @@ def git_revision(folder: Path) -> dict | None:
             subprocess.run(
                 ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True
             ).stdout.strip()
-            for arguments in (["rev-parse", "HEAD"], ["status", "--porcelain", "-uno"])
+            for arguments in (["rev-parse", "HEAD"], _STATUS)
         )
     except (OSError, subprocess.CalledProcessError):
         return None

@@ -13,7 +13,8 @@ from experiments.figures.runs import Run, Store
 
 TOLERANCE = 1.02  # of the perplexity of serial SVI
 # gensim's local step, which descends from Hoffman's Python, against ours: 18.3 on 30,000 documents
-# of wiki, one thread (results/peers/wiki-30000-100-topics-1-threads.json).
+# of wiki, one thread, ten inner iterations at most (results/peers of 21 November 2026, in the
+# history of this repository).
 PYTHON = 18.0
 SLOW = f"1 GbE, local steps in Python ({PYTHON:g} times slower)"
 PLACES = {

@@ -1,0 +1,100 @@
+"""All runs of a panel, the most important first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from experiments.panel import cells, libraries
+from experiments.panel.settings import OURS, Settings
+
+GRID_SECONDS = 300.0  # a fit of the grid may take at least
+GRID_PASSES = 100
+GRID_MEAN_FIELD_PASSES = (10, 100)
+
+
+class Wanted(NamedTuple):
+    """What was asked for on the command line."""
+
+    topics: Sequence[int]
+    entrants: Mapping[str, tuple[str, dict]]  # name -> library, options
+    passes: Sequence[int]
+    documents: int
+    threads: int
+    seconds: float
+
+
+def runs(wanted: Wanted, corpora: Mapping[str, dict]) -> list[Settings]:
+    """Return each run once, in the order in which they are to be done.
+
+    First come the fits of :data:`cells.MUST_REACH` with all their seeds, then what each corpus is
+    drawn with, then all other cells, small numbers of topics and small corpora first.
+
+    Parameters
+    ----------
+    wanted : Wanted
+    corpora : mapping from name to description
+        As :func:`experiments.panel.corpora.prepare` makes it, with the ``bytes`` of the file.
+    """
+    planned = [*_must_reach(wanted, corpora)]
+    by_size = sorted(corpora, key=lambda name: corpora[name]["tokens"])
+    main = [(name, cells.main_topics(corpora[name])) for name in by_size]
+    rest = [(name, topics) for topics in sorted(wanted.topics) for name in by_size]
+    for name, topics in [*main, *rest]:
+        if topics in wanted.topics:
+            planned += _cell(wanted, name, corpora[name], topics)
+    return list({settings.key(): settings for settings in planned}.values())
+
+
+def grid(wanted: Wanted, corpora: Mapping[str, dict]) -> list[Settings]:
+    """Return the fits that show how far the defaults are from the best of fixed settings.
+
+    Every corpus at the number of topics at which it is drawn.
+    """
+    seconds = max(wanted.seconds, GRID_SECONDS)
+    planned = []
+    for name in sorted(corpora, key=lambda name: corpora[name]["tokens"]):
+        topics = cells.main_topics(corpora[name])
+        for entrant, options in grid_entrants().items():
+            mean_field = options.get("local_step") == "mean_field"
+            for passes in GRID_MEAN_FIELD_PASSES if mean_field else (GRID_PASSES,):
+                planned.append(
+                    Settings(
+                        name, corpora[name]["bytes"], wanted.documents, topics, entrant, OURS,
+                        options, passes, wanted.threads, seconds, seed=0,
+                    )
+                )  # fmt: skip
+    return planned
+
+
+def grid_entrants() -> dict[str, dict]:
+    """The default of each local step, and the grid around it; see `libraries.with_dpsvi`."""
+    ours = libraries.get(OURS)
+    return {name: ours.ENTRANTS[name] for name in ("defaults", "mean-field")} | ours.grid()
+
+
+def _must_reach(wanted, corpora) -> Iterable[Settings]:
+    for name, topics in cells.MUST_REACH:
+        if name not in corpora or topics not in wanted.topics:
+            continue
+        for seed in cells.SEEDS:
+            for entrant in cells.MUST_REACH_ENTRANTS:
+                for passes in cells.MUST_REACH_PASSES:
+                    if entrant in wanted.entrants and passes in wanted.passes:
+                        yield _one(wanted, name, corpora[name], topics, entrant, passes, seed)
+
+
+def _cell(wanted, name, corpus, topics) -> Iterable[Settings]:
+    for entrant, (library, _) in wanted.entrants.items():
+        # A peer is watched on its way: it always has as many passes as it can use.
+        longest = max(*wanted.passes, *cells.PASSES)
+        for passes in sorted(wanted.passes) if library == OURS else [longest]:
+            yield _one(wanted, name, corpus, topics, entrant, passes, seed=0)
+
+
+def _one(wanted, name, corpus, topics, entrant, passes, seed):
+    library, options = wanted.entrants[entrant]
+    return Settings(
+        name, corpus["bytes"], wanted.documents, topics, entrant, library, options, passes,
+        wanted.threads, wanted.seconds, seed,
+    )  # fmt: skip

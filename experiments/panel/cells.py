@@ -13,15 +13,15 @@ FIXED_ETA = 0.03
 
 # Corpus and K that must be won, with five seeds: these fits are done before all others.
 MUST_REACH = (
+    ("m10", 50),
+    ("bbc", 50),
     ("reuters21578", 100),
     ("20news", 100),
     ("nyt", 100),
     ("wiki", 100),
-    ("bbc", 50),
-    ("m10", 50),
 )
 MUST_REACH_ENTRANTS = ("defaults", "kept")
-MUST_REACH_PASSES = (10, 30)  # the first is shown where the second takes too long
+MUST_REACH_SECONDS = 600.0  # such a fit may take
 SEEDS = (0, 1, 2, 3, 4)
 
 

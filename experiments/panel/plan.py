@@ -79,9 +79,11 @@ def _must_reach(wanted, corpora) -> Iterable[Settings]:
             continue
         for seed in cells.SEEDS:
             for entrant in cells.MUST_REACH_ENTRANTS:
-                for passes in cells.MUST_REACH_PASSES:
-                    if entrant in wanted.entrants and passes in wanted.passes:
-                        yield _one(wanted, name, corpora[name], topics, entrant, passes, seed)
+                if entrant in wanted.entrants and cells.READ_AT in wanted.passes:
+                    yield _one(
+                        wanted._replace(seconds=max(wanted.seconds, cells.MUST_REACH_SECONDS)),
+                        name, corpora[name], topics, entrant, cells.READ_AT, seed,
+                    )  # fmt: skip
 
 
 def _cell(wanted, name, corpus, topics) -> Iterable[Settings]:

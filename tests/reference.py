@@ -57,17 +57,56 @@ def collapsed_phi(gamma, lam, ids):
 PHI = {"mean_field": mean_field_phi, "collapsed": collapsed_phi}
 
 
-def local_step(kind, ids, counts, lam, alpha, n_sweeps=10, tol=0.0, gamma=None):
-    """gamma and the expected counts c phi, (n, K), of one document; from an even start."""
-    n_topics = len(lam)
-    alpha = np.broadcast_to(alpha, n_topics).astype(np.float64)
-    if gamma is None:
-        gamma = alpha + counts.sum() / n_topics
-    assigned = np.zeros((len(ids), n_topics))
+def infer(kind, ids, counts, lam, alpha, n_sweeps, tol):
+    """gamma of a document that the topics have not seen; `tol` is a mean change."""
+    gamma = alpha + counts.sum() / len(lam)
     for _ in range(n_sweeps):
         assigned = counts[:, None] * PHI[kind](gamma, lam, ids)
         last, gamma = gamma, alpha + assigned.sum(axis=0)
         if np.mean(np.abs(gamma - last)) < tol:
+            break
+    return gamma
+
+
+def local_step(kind, ids, counts, lam, alpha, n_sweeps=10, tol=0.0, gamma=None):
+    """gamma and the expected counts c phi, (n, K), of one document; from an even start.
+
+    Iterations end when gamma changes by less than `tol` times the tokens of the document.
+    """
+    alpha = np.broadcast_to(alpha, len(lam)).astype(np.float64)
+    if gamma is None:
+        gamma = alpha + counts.sum() / len(lam)
+    explain = {"mean_field": mean_field_step, "collapsed": collapsed_step}[kind]
+    return explain(ids, counts, lam, alpha, n_sweeps, tol * counts.sum(), gamma)
+
+
+def mean_field_step(ids, counts, lam, alpha, n_sweeps, tol, gamma):
+    """Coordinate ascent on phi and gamma, (44)."""
+    assigned = np.zeros((len(ids), len(lam)))
+    for _ in range(n_sweeps):
+        assigned = counts[:, None] * mean_field_phi(gamma, lam, ids)
+        last, gamma = gamma, alpha + assigned.sum(axis=0)
+        if np.abs(gamma - last).sum() < tol:
+            break
+    return gamma, assigned
+
+
+def collapsed_step(ids, counts, lam, alpha, n_sweeps, tol, gamma, own=2.0, every=3):
+    """CVB0 without a word's own count in its document, `own` times.
+
+    With b = lam / sum lam, phi = (gamma - own c phi) b / norm is phi = gamma b / (norm + own c b).
+    The norm is that of the last sweep, and is put in again every few sweeps.
+    """
+    b = normalised(lam)[:, ids].T
+    block, norm, assigned = b, np.ones(len(ids)), np.zeros((len(ids), len(lam)))
+    for sweep in range(n_sweeps):
+        if sweep % every == 1:
+            block = b / (1 + own * (counts / norm)[:, None] * b)
+        phi = gamma * block
+        norm = phi.sum(axis=1)
+        assigned = (counts / norm)[:, None] * phi
+        last, gamma = gamma, alpha + assigned.sum(axis=0)
+        if sweep > 0 and np.abs(gamma - last).sum() < tol:
             break
     return gamma, assigned
 

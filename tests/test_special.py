@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.special import psi
 
-from dpsvi.kernels.special import SMALLEST, exp_digamma, exp_expected_log, exp_negative
+from dpsvi.kernels.special import LEAST, exp_digamma, exp_digamma_row, exp_expected_log, exp_negative
 from dpsvi.kernels.special import psi as fast_psi
 
 
@@ -14,6 +14,11 @@ def exp_digamma_rows(x):
     for i in range(x.shape[0]):
         for k in range(x.shape[1]):
             x[i, k] = exp_digamma(x[i, k])
+
+
+@numba.njit
+def _exp_digamma_row(x, n, out):
+    return exp_digamma_row(x, n, out)
 
 
 @numba.njit
@@ -57,7 +62,7 @@ def test_exp_negative_of_zero():
 
 @pytest.mark.parametrize(
     ("low", "high", "bound"),
-    [(1.0, 1e12, 6e-7), (SMALLEST, 1.0, 2e-5)],
+    [(1.0, 1e12, 6e-7), (0.03, 1.0, 2e-5)],
 )
 def test_exp_digamma(low, high, bound):
     x = np.geomspace(low, high, 1_000_002)[1:].astype(np.float32)[:, None]
@@ -67,11 +72,25 @@ def test_exp_digamma(low, high, bound):
     assert error < bound
 
 
-def test_small_arguments_count_as_the_smallest():
-    x = np.array([[0.0, 1e-45, 1e-3, SMALLEST]], np.float32)
+def test_small_arguments_stay_in_range():
+    x = np.array([[1e-30, 1e-3, 0.015]], np.float32)
     exp_digamma_rows(x)
-    assert np.all(x == x[0, -1])
-    assert x[0, 0] == pytest.approx(np.exp(psi(SMALLEST)), rel=2e-5)
+    np.testing.assert_allclose(x, 3.5 * np.exp(LEAST), rtol=0.2)
+    assert np.all(x**2 > np.finfo(np.float32).tiny)
+
+
+@pytest.mark.parametrize("most", [1e-30, 1e-4, 0.02, 0.3, 5.0, 1e9])
+def test_a_row_is_in_units_near_its_largest(most):
+    """Ratios are right wherever they matter, however small all arguments are."""
+    x = (most * np.array([1.0, 0.9, 0.5, 0.1, 1e-3, 1.0])).astype(np.float32)
+    out = np.full(6, -1, np.float32)
+    shift = _exp_digamma_row(x, 5, out)
+    exact = psi(x[:5].astype(np.float64))
+    ratios = np.exp(exact - exact[0])
+    assert np.all(out[:5] > 0) and np.all(np.isfinite(out[:5])) and out[5] == -1
+    np.testing.assert_allclose(out[:5] / out[0], ratios, rtol=1e-3, atol=1e-15)
+    assert np.log(out[0]) - shift == pytest.approx(exact[0], rel=1e-5, abs=1e-4)
+    assert out[0] >= 0.3, "the unit is near the largest"
 
 
 def test_nan_is_not_hidden():

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import numbers
-import warnings
 from functools import partial, wraps
 from typing import ClassVar
 
@@ -353,12 +352,16 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         """What a checkpoint holds besides parameters and clocks."""
         return {"seed": self._seed, "params": _comparable(self), "monitor": monitor.memory()}
 
+    _interrupted_by: KeyboardInterrupt | None = None  # while a fit that was interrupted ends
+
     def _interrupt(self, interrupt, state) -> None:
-        """End the fit in good order: parameters are valid after any whole step, and are kept."""
+        """End the fit in good order: parameters are valid after any whole step, and are kept.
+
+        What interrupted it is raised again at the very end, by :func:`unchanged_on_error`.
+        """
         self.interrupted_ = getattr(interrupt, "code", 130)
-        warnings.warn(
-            f"interrupted after {state.step} steps; the model so far is kept", stacklevel=5
-        )
+        self._interrupted_by = interrupt
+        interrupt.add_note(f"interrupted after {state.step} steps; the model so far is kept")
 
 
 def _comparable(estimator) -> dict:
@@ -367,16 +370,23 @@ def _comparable(estimator) -> dict:
 
 
 def unchanged_on_error(method):
-    """Leave the estimator as it was when `method`, a fit, refuses its input or fails."""
+    """Leave the estimator as it was when `method`, a fit, refuses its input or fails.
+
+    One that was interrupted while it trained has kept its model: then the interrupt is raised.
+    """
 
     @wraps(method)
     def guarded(estimator, *args, **kwargs):
         before = dict(estimator.__dict__)
         try:
-            return method(estimator, *args, **kwargs)
+            fitted = method(estimator, *args, **kwargs)
         except BaseException:
             estimator.__dict__.clear()
             estimator.__dict__.update(before)
             raise
+        interrupt = vars(estimator).pop("_interrupted_by", None)
+        if interrupt is not None:
+            raise interrupt
+        return fitted
 
     return guarded

@@ -398,8 +398,10 @@ def test_a_fit_is_resumed_bit_for_bit(name, rng, tmp_path):
             raise KeyboardInterrupt
 
     settings = dict(max_iter=4, checkpoint_dir=tmp_path, checkpoint_seconds=0.0)
-    with pytest.warns(UserWarning, match="interrupted"):
-        part = fit(member, data, callbacks=[interrupt], **settings)
+    part = member.estimator(callbacks=[interrupt], **settings)
+    with pytest.raises(KeyboardInterrupt):
+        part.fit(**data)
+    assert part.interrupted_ == 130 and np.isfinite(part.lower_bound_)
     assert part.n_batch_iter_ < whole.n_batch_iter_
     again = member.estimator(**settings).resume(**data)
     assert np.array_equal(again._state.natural(), whole._state.natural())
@@ -413,6 +415,21 @@ def test_a_stream_is_followed(name, rng):
     for _ in range(4):
         estimator.partial_fit(**member.data(rng, 100))
     assert estimator.n_iter_ == 4 and np.isfinite(estimator.lower_bound_)
+
+
+def test_an_interrupted_stream_keeps_what_was_learned(rng):
+    member = members.get("gaussian_mixture")
+    estimator = member.estimator(batch_size=10).partial_fit(**member.data(rng, 100))
+
+    def interrupt(event):
+        raise KeyboardInterrupt
+
+    estimator.set_params(callbacks=[interrupt], evaluate_every=0.5)
+    with pytest.raises(KeyboardInterrupt):
+        estimator.partial_fit(**member.data(rng, 100))
+    assert estimator.n_batch_iter_ == 15 and estimator.interrupted_ == 130
+    estimator.set_params(callbacks=None).partial_fit(**member.data(rng, 100))
+    assert estimator.n_batch_iter_ == 25 and estimator.interrupted_ == 0
 
 
 @every_member

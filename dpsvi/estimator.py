@@ -23,7 +23,6 @@ from dpsvi.cluster.world import agree, launched_rank, world
 from dpsvi.errors import ModelFormatError
 from dpsvi.fit import Job, Snapshot
 from dpsvi.passes import Passes
-from dpsvi.telemetry import progress
 
 try:  # experimental in scikit-learn 1.9, absent before
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -72,6 +71,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
     """
 
     _kind: str
+    _items: str  # what the data are made of, from `engine_parameters`
     _texts: ClassVar[dict[str, str]] = {}
     _fixed: ClassVar[tuple[str, ...]] = ()
     _settings: ClassVar[tuple[str, ...]] = ()
@@ -338,8 +338,11 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         run = engines.get(self.engine)
         try:
             if self.verbose and first_rank:
-                with progress(state, n_items * n_passes, type(self).__name__) as on_task:
-                    ended = run(job._replace(on_task=on_task))
+                epoch = monitor.before[1]
+                first = epoch + start.passes.n_done / max(1, start.passes.steps_a_pass)
+                whole = n_passes if total is not None else self.max_iter  # as `partial_fit` has it
+                with monitor.progress.phase(state, n_items, first, epoch + n_passes, whole) as show:
+                    ended = run(job._replace(on_task=show))
             else:
                 ended = run(job)
         except KeyboardInterrupt as interrupt:

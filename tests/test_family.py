@@ -452,7 +452,7 @@ def test_columns_outside_of_a_matrix_are_refused(name, number):
     estimator = fit(member, {"X": X}, max_iter=1)
     X.indices[3] = number
     for method in (estimator.fit, estimator.partial_fit, estimator.transform, estimator.score):
-        with pytest.raises(ValueError, match=r"no sparse matrix of shape \(20, 12\): indices must"):
+        with pytest.raises(ValueError, match=r"no sparse matrix of shape \(20, 12\): .*ind.* must"):
             method(X)
 
 

@@ -235,7 +235,10 @@ def test_the_largest_count_passes():
         (np.array([["a", None]], object), "no table of numbers"),
         ([[1, 2], [3]], "no table of numbers"),
         (pd.DataFrame({"a": pd.arrays.SparseArray([1.0, np.nan])}), "fill value must be 0"),
-        (sp.coo_array(np.ones(3)), "expected rows and columns"),
+        pytest.param(
+            sp.coo_array(np.ones(3)), "expected rows and columns",
+            marks=pytest.mark.skipif(sp.coo_array(np.ones(3)).ndim == 2, reason="SciPy < 1.13"),
+        ),
         (sp.csr_array((2, 3), dtype=complex), "real numbers"),
         ([], "expected rows and columns"),
         ([[], []], "expected rows and columns"),

@@ -16,6 +16,7 @@ from reference import FixedPasses, TopicCorpus, documents_of, svi
 
 from dpsvi import engines
 from dpsvi.base import Model
+from dpsvi.engines.threads import _crew
 from dpsvi.errors import DivergedError
 from dpsvi.fit import Job, fit
 from dpsvi.jit import as_items
@@ -299,6 +300,8 @@ def test_the_loop_does_not_hold_the_gil(engine):
 def test_an_error_in_a_local_step_ends_the_fit(engine, n_jobs):
     model, items = toy(fail_at_seven, 50)
     state = State.start(model, None, n_jobs, 50)
+    all_here = threading.Barrier(n_jobs)
+    list(_crew(n_jobs).map(lambda _: all_here.wait(), range(n_jobs)))
     before = threading.active_count()
     with pytest.raises(ValueError, match="item seven"):
         fit(

@@ -87,7 +87,7 @@ class Entries:
 def merge_repeated(matrix, source: str | PathLike) -> Corpus:
     """Sort the rows of a CSR matrix and sum repeated entries, both in place."""
     matrix.sum_duplicates()
-    if matrix.nnz and matrix.data.max() > MAX_VALUE:
+    if matrix.nnz and matrix.data.max() > np.float32(MAX_VALUE):
         raise CorpusFormatError(f"{source}: the counts of a repeated entry sum to over 2**31 - 1")
     return Corpus.from_csr(matrix)
 

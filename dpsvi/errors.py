@@ -40,6 +40,13 @@ class CorpusWarning(UserWarning):
     """A corpus was accepted, but holds something its owner may not expect."""
 
 
+class RepeatedCorpusWarning(CorpusWarning):
+    """The same matter once more, with counts that may differ; shown only if a filter asks for it.
+
+    A cross-validation would say of each of its parts what it has said of the whole.
+    """
+
+
 class ModelFormatError(DpsviError, ValueError):
     """A saved model that is damaged, of another kind, or written by a newer version."""
 

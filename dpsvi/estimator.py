@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import numbers
-import warnings
 from functools import partial, wraps
 from typing import ClassVar
 
@@ -24,7 +23,6 @@ from dpsvi.cluster.world import agree, launched_rank, world
 from dpsvi.errors import ModelFormatError
 from dpsvi.fit import Job, Snapshot
 from dpsvi.passes import Passes
-from dpsvi.telemetry import progress
 
 try:  # experimental in scikit-learn 1.9, absent before
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -73,6 +71,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
     """
 
     _kind: str
+    _items: str  # what the data are made of, from `engine_parameters`
     _texts: ClassVar[dict[str, str]] = {}
     _fixed: ClassVar[tuple[str, ...]] = ()
     _settings: ClassVar[tuple[str, ...]] = ()
@@ -345,8 +344,11 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         run = engines.get(self.engine)
         try:
             if self.verbose and first_rank:
-                with progress(state, n_items * n_passes, type(self).__name__) as on_task:
-                    ended = run(job._replace(on_task=on_task))
+                epoch = monitor.before[1]
+                first = epoch + start.passes.n_done / max(1, start.passes.steps_a_pass)
+                whole = n_passes if total is not None else self.max_iter  # as `partial_fit` has it
+                with monitor.progress.phase(state, n_items, first, epoch + n_passes, whole) as show:
+                    ended = run(job._replace(on_task=show))
             else:
                 ended = run(job)
         except KeyboardInterrupt as interrupt:
@@ -359,12 +361,16 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         """What a checkpoint holds besides parameters and clocks."""
         return {"seed": self._seed, "params": _comparable(self), "monitor": monitor.memory()}
 
+    _interrupted_by: KeyboardInterrupt | None = None  # while a fit that was interrupted ends
+
     def _interrupt(self, interrupt, state) -> None:
-        """End the fit in good order: parameters are valid after any whole step, and are kept."""
+        """End the fit in good order: parameters are valid after any whole step, and are kept.
+
+        What interrupted it is raised again at the very end, by :func:`unchanged_on_error`.
+        """
         self.interrupted_ = getattr(interrupt, "code", 130)
-        warnings.warn(
-            f"interrupted after {state.step} steps; the model so far is kept", stacklevel=5
-        )
+        self._interrupted_by = interrupt
+        interrupt.add_note(f"interrupted after {state.step} steps; the model so far is kept")
 
 
 def _comparable(estimator) -> dict:
@@ -373,16 +379,23 @@ def _comparable(estimator) -> dict:
 
 
 def unchanged_on_error(method):
-    """Leave the estimator as it was when `method`, a fit, refuses its input or fails."""
+    """Leave the estimator as it was when `method`, a fit, refuses its input or fails.
+
+    One that was interrupted while it trained has kept its model: then the interrupt is raised.
+    """
 
     @wraps(method)
     def guarded(estimator, *args, **kwargs):
         before = dict(estimator.__dict__)
         try:
-            return method(estimator, *args, **kwargs)
+            fitted = method(estimator, *args, **kwargs)
         except BaseException:
             estimator.__dict__.clear()
             estimator.__dict__.update(before)
             raise
+        interrupt = vars(estimator).pop("_interrupted_by", None)
+        if interrupt is not None:
+            raise interrupt
+        return fitted
 
     return guarded

@@ -103,6 +103,9 @@ class FamilyEstimator(SVIEstimator):
             Parameters became NaN or infinite.
         LostRankError
             Over MPI: the fit cannot go on without a rank that was lost.
+        KeyboardInterrupt
+            By Ctrl-C, after the step that training was in; the model so far is kept, and
+            ``interrupted_`` is not 0.
         """
         return self._fit(X, y)
 
@@ -127,6 +130,8 @@ class FamilyEstimator(SVIEstimator):
         ------
         ValueError, TypeError, DivergedError, LostRankError
             As `fit`; the estimator is as it was.
+        KeyboardInterrupt
+            As `fit`; the model so far is kept.
         """
         return self._partial_fit(X, y)
 

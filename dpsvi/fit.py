@@ -250,6 +250,7 @@ def run_segment(run, task, state, schedule, order, sizes, clock, total) -> tuple
         done = min(int(task.counter[0]), n)
         state.step += done
         state.items += int(sizes[:done].sum())
+        task.counter[0] = 0  # whoever watches adds both
         state.scale = float(scales[done])
         state.settle()
     if task.stop[0] == DIVERGED:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsvi.telemetry import Progress
+
 
 class Monitor:
     """Follows one fit: history, held-out score, callbacks of both kinds, early stopping.
@@ -20,6 +22,9 @@ class Monitor:
     def __init__(self, estimator, held_out=None, X=None, y=None):
         self.estimator, self.held_out, self.data = estimator, held_out, {"X": X, "y": y}
         self.every = max(1, round(estimator.evaluate_every))
+        self.progress = Progress(
+            type(estimator).__name__, estimator._items, lambda: estimator.history_
+        )
         self.restart()
         self.context = None
         if hasattr(estimator, "_init_callback_context"):

@@ -129,6 +129,9 @@ class TopicEstimator(TopicModel):
             Parameters became NaN or infinite.
         LostRankError
             Over MPI: the fit cannot go on without a rank that was lost.
+        KeyboardInterrupt
+            By Ctrl-C, after the step that training was in; the model so far is kept, and
+            ``interrupted_`` is not 0.
         """
         self.check_params()
         going_on = self.warm_start and "_state" in self.__dict__
@@ -191,6 +194,8 @@ class TopicEstimator(TopicModel):
         ------
         ValueError, TypeError, CorpusFormatError, DivergedError, LostRankError
             As `fit`; the estimator is as it was.
+        KeyboardInterrupt
+            As `fit`; the model so far is kept.
         """
         self.check_params()
         first = "_state" not in self.__dict__

@@ -1,8 +1,11 @@
 """Fixtures, and a numba cache that a change of any source file makes anew."""
 
 import hashlib
+import importlib.util
 import os
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -65,6 +68,34 @@ def corpora_folder() -> Path:
     if not folder.is_dir():
         pytest.skip("needs ../shared/corpora")
     return folder
+
+
+WARM_UP = """
+import numpy as np
+from dpsvi import DPSVILDA, DPSVIGaussianMixture
+
+X = np.random.default_rng(0).poisson(1.0, (60, 20))
+for engine in ENGINES:
+    for step in ("collapsed", "mean_field"):
+        model = DPSVILDA(2, engine=engine, local_step=step, validation_size=10, max_iter=2)
+        model.fit(X).score(X)
+    DPSVIGaussianMixture(2, engine=engine, max_iter=2).fit(X.astype(float)).score(X)
+"""
+
+
+@pytest.fixture(scope="session")
+def compiled():
+    """What the processes that tests start will run is compiled: their clocks do not tell of it."""
+    engines = ["threads"] + ["mpi"] * (importlib.util.find_spec("mpi4py") is not None)
+    script = WARM_UP.replace("ENGINES", repr(engines))
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
+
+
+@pytest.fixture(autouse=True)
+def _compiled_before(request):
+    """Of every test that starts several processes or kills one."""
+    if any(request.node.get_closest_marker(mark) for mark in ("mpi", "fault")):
+        request.getfixturevalue("compiled")
 
 
 @pytest.fixture

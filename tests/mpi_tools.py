@@ -93,8 +93,11 @@ class Run:
         """Send a signal to one rank."""
         os.kill(self.ranks()[rank], number)
 
-    def wait(self, timeout):
-        """Exit code; the job and its output must be there within `timeout` seconds."""
+    def wait(self, timeout=240):
+        """Exit code; the job and its output must be there within `timeout` seconds.
+
+        That is for jobs that hang: nobody knows how busy the machine is.
+        """
         try:
             self.out, self.err = self.process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -110,7 +113,7 @@ class Run:
         os.killpg(self.process.pid, signal.SIGKILL)
 
 
-def until(condition, timeout=60.0):
+def until(condition, timeout=240.0):
     """Wait for a condition; returns its value."""
     end = time.monotonic() + timeout
     while not (value := condition()):

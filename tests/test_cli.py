@@ -219,13 +219,13 @@ def test_a_signal_ends_the_fit_and_keeps_the_model(number, code, corpus, tmp_pat
     )  # fmt: skip
     wait_until_training(out / "metrics.jsonl")
     os.kill(process.pid, number)
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=240)
     assert process.returncode == code, stderr
     assert "interrupted" in stderr
     assert DPSVILDA.load(out).n_batch_iter_ > 0
 
 
-def wait_until_training(metrics, seconds=120):
+def wait_until_training(metrics, seconds=240):
     """Training has begun when the first line of metrics is there."""
     end = time.monotonic() + seconds
     while not (metrics.exists() and metrics.stat().st_size):
@@ -234,14 +234,13 @@ def wait_until_training(metrics, seconds=120):
 
 
 def test_help_is_quick():
-    """Relative to an interpreter that imports nothing, best of five of each."""
-
-    def best(argv):
-        times = []
-        for _ in range(5):
-            start = time.perf_counter()
-            subprocess.run([sys.executable, *argv], check=True, stdout=subprocess.DEVNULL)
-            times.append(time.perf_counter() - start)
-        return min(times)
-
-    assert best(["-m", "dpsvi", "--help"]) - best(["-c", "pass"]) < 0.3
+    """It loads nothing that is slow to load."""
+    script = (
+        "import sys\nfrom dpsvi.__main__ import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    loaded = done.stdout.splitlines()[-1].split()
+    assert "dpsvi.commands.fit" in loaded
+    assert not {"numpy", "scipy", "numba", "sklearn"} & set(loaded)

@@ -420,7 +420,7 @@ def test_bfloat16_rounds_to_nearest_and_keeps_the_error():
 
 def test_nobody_waits_for_an_evaluation(corpus):
     """It is no part of the training time, so it is not of the waiting either."""
-    looks = []
+    looks, started = [], time.perf_counter()
 
     def observer(event):
         looks.append(event.step)
@@ -428,7 +428,8 @@ def test_nobody_waits_for_an_evaluation(corpus):
 
     master = take_turns(job(*lda(corpus, "collapsed"), observer=observer), 1)
     assert len(looks) == 2
-    assert sum(e.waited for e in master.exchanges) < 0.5 and master.seconds < 0.5
+    rest = time.perf_counter() - started - 2 * 0.5
+    assert sum(e.waited for e in master.exchanges) <= rest and master.seconds <= rest
 
 
 def test_updates_that_wait_for_others_are_in_flight(corpus):

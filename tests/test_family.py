@@ -248,7 +248,7 @@ def test_three_ranks_fit_as_well_as_one(name, tmp_path, rng):
     member = members.get(name)
     data = member.data(rng, 400)
     run = launch("openmpi", 3, "-m", "dpsvi", *command(member, data, tmp_path))
-    assert run.wait(120) == 0, run.err
+    assert run.wait() == 0, run.err
     loaded = dpsvi.load(tmp_path / "run")
     serial = fit(member, data, engine="serial")
     gained = serial.lower_bound_ - fit(member, data, engine="serial", max_iter=0).lower_bound_
@@ -398,8 +398,10 @@ def test_a_fit_is_resumed_bit_for_bit(name, rng, tmp_path):
             raise KeyboardInterrupt
 
     settings = dict(max_iter=4, checkpoint_dir=tmp_path, checkpoint_seconds=0.0)
-    with pytest.warns(UserWarning, match="interrupted"):
-        part = fit(member, data, callbacks=[interrupt], **settings)
+    part = member.estimator(callbacks=[interrupt], **settings)
+    with pytest.raises(KeyboardInterrupt):
+        part.fit(**data)
+    assert part.interrupted_ == 130 and np.isfinite(part.lower_bound_)
     assert part.n_batch_iter_ < whole.n_batch_iter_
     again = member.estimator(**settings).resume(**data)
     assert np.array_equal(again._state.natural(), whole._state.natural())
@@ -413,6 +415,21 @@ def test_a_stream_is_followed(name, rng):
     for _ in range(4):
         estimator.partial_fit(**member.data(rng, 100))
     assert estimator.n_iter_ == 4 and np.isfinite(estimator.lower_bound_)
+
+
+def test_an_interrupted_stream_keeps_what_was_learned(rng):
+    member = members.get("gaussian_mixture")
+    estimator = member.estimator(batch_size=10).partial_fit(**member.data(rng, 100))
+
+    def interrupt(event):
+        raise KeyboardInterrupt
+
+    estimator.set_params(callbacks=[interrupt], evaluate_every=0.5)
+    with pytest.raises(KeyboardInterrupt):
+        estimator.partial_fit(**member.data(rng, 100))
+    assert estimator.n_batch_iter_ == 15 and estimator.interrupted_ == 130
+    estimator.set_params(callbacks=None).partial_fit(**member.data(rng, 100))
+    assert estimator.n_batch_iter_ == 25 and estimator.interrupted_ == 0
 
 
 @every_member
@@ -435,7 +452,7 @@ def test_columns_outside_of_a_matrix_are_refused(name, number):
     estimator = fit(member, {"X": X}, max_iter=1)
     X.indices[3] = number
     for method in (estimator.fit, estimator.partial_fit, estimator.transform, estimator.score):
-        with pytest.raises(ValueError, match=r"no sparse matrix of shape \(20, 12\): indices must"):
+        with pytest.raises(ValueError, match=r"no sparse matrix of shape \(20, 12\): .*ind.* must"):
             method(X)
 
 

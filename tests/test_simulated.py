@@ -186,9 +186,10 @@ def test_a_mixture_on_a_virtual_cluster():
 
 def test_times_are_measured_where_none_are_given(X):
     timing = fit(X, timing=None).exchanges_["timing"]
-    assert 1e-6 < timing.step + timing.value * 300 < 0.1
-    assert np.mean(timing.spread) == pytest.approx(1.0, abs=0.3)
-    assert timing.message + timing.read > 0 and timing.turn + timing.touch > 0
+    assert timing.step + timing.value * 300 > 0 and timing.message + timing.read > 0
+    spread = np.array(timing.spread)
+    assert np.all(np.diff(spread) >= 0)
+    assert np.mean(spread[1:] + spread[:-1]) / 2 == pytest.approx(1.0), "1 on average"
 
 
 def test_times_are_drawn_from_the_whole_spread():

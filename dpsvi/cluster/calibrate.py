@@ -64,9 +64,10 @@ def measure(job: Job, n_steps: int = 400, repeats: int = 5) -> Timing:
     n_bytes, of_master, of_worker = np.median(costs, axis=0).T
     message, each = _line(n_bytes, of_master)
     turn, touch = _line(n_bytes, np.maximum(of_worker, 0.0))
-    places = np.linspace(0, 1, _QUANTILES)
+    spread = np.quantile(ratio, np.linspace(0, 1, _QUANTILES))
+    spread /= 0.5 * (spread[1:] + spread[:-1]).mean()  # of what `Timing.draw` draws
     return Timing(
-        pace * step, pace * value, tuple((np.quantile(ratio, places) / ratio.mean()).tolist()),
+        pace * step, pace * value, tuple(spread.tolist()),
         contention=max(0.0, 2 * float(np.median(shared)) - 1),
         apart=max(0.0, float(np.median(apart)) - 1), lost=max(0.0, float(np.median(lost))),
         turn=turn, touch=touch, message=message, read=each, merge=each,

@@ -218,7 +218,13 @@ def run(args, resume: bool = False) -> int:
             log.info("%s: %s", args.name, side.described(data))
             estimator.callbacks = [_recorder(folder, estimator, side, data)]
         with refused_as(refusal):
-            (estimator.resume if resume else estimator.fit)(**data)
+            try:
+                (estimator.resume if resume else estimator.fit)(**data)
+            except KeyboardInterrupt as interrupt:
+                if not getattr(estimator, "interrupted_", 0):
+                    raise  # there is no model yet
+                if first:
+                    log.warning("%s", interrupt.__notes__[-1])
         if first:
             side.write(folder, estimator, data)
             if estimator.exchanges_.get("exchanges"):

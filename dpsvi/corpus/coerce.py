@@ -132,9 +132,12 @@ def _check_values(matrix, allow_fractional, source):
     values = matrix.data[: matrix.nnz]
     if values.dtype.kind not in _REAL:
         raise CorpusFormatError(f"{source}: counts must be real numbers, got {values.dtype}")
+    most = MAX_VALUE
+    if values.dtype.kind == "f":  # as that type rounds it: numpy 1 would compare as float64
+        most = np.promote_types(values.dtype, np.float32).type(MAX_VALUE)
     for start in range(0, len(values), _CHECKED_AT_ONCE):
         part = values[start : start + _CHECKED_AT_ONCE]
-        good = (part >= 0) & (part <= MAX_VALUE)  # False for NaN
+        good = (part >= 0) & (part <= most)  # False for NaN
         if part.dtype.kind == "f" and not allow_fractional:
             good &= part == np.trunc(part)
         if not good.all():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from os import PathLike
@@ -9,11 +10,13 @@ from os import PathLike
 import numpy as np
 
 from dpsvi.corpus.container import Corpus
-from dpsvi.errors import CorpusFormatError, CorpusWarning
+from dpsvi.errors import CorpusFormatError, CorpusWarning, RepeatedCorpusWarning
 
 MAX_VALUE = 2**31 - 1
 _GROWTH = 4
 _ENTRY_BYTES = 4  # the shortest entry a parser accepts is " 1:1"
+_PASSED_BY = {"dpsvi", "sklearn", "joblib"}  # between the data's owner and this module
+_told: set[tuple[str, str]] = set()  # sources, and what was said of them
 
 
 class Entries:
@@ -84,17 +87,27 @@ class Entries:
 def merge_repeated(matrix, source: str | PathLike) -> Corpus:
     """Sort the rows of a CSR matrix and sum repeated entries, both in place."""
     matrix.sum_duplicates()
-    if matrix.nnz and matrix.data.max() > MAX_VALUE:
+    if matrix.nnz and matrix.data.max() > np.float32(MAX_VALUE):
         raise CorpusFormatError(f"{source}: the counts of a repeated entry sum to over 2**31 - 1")
     return Corpus.from_csr(matrix)
 
 
 def warn(source: str | PathLike, message: str) -> None:
-    """Issue a `CorpusWarning` at the line, outside of dpsvi, that brought the data in."""
+    """Issue a `CorpusWarning` at the line, outside of dpsvi, that brought the data in.
+
+    A process says the same of the same source once, counts aside.  The filters of Python cannot see
+    to that: they forget what was shown whenever anybody uses `warnings.catch_warnings`.  Whatever
+    comes again is therefore of a category that is hidden unless another filter is for it.
+    """
     frame, level = sys._getframe(1), 2
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith("dpsvi."):
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_BY:
         frame, level = frame.f_back, level + 1
-    warnings.warn(f"{source}: {message}", CorpusWarning, stacklevel=level)
+    matter = str(source), re.sub(r"\d+", "", message)
+    category = RepeatedCorpusWarning if matter in _told else CorpusWarning
+    _told.add(matter)
+    # Each time: `catch_warnings` forgets filters, too.
+    warnings.simplefilter("ignore", RepeatedCorpusWarning, append=True)
+    warnings.warn(f"{source}: {message}", category, stacklevel=level)
 
 
 def warn_empty(corpus: Corpus, source: str | PathLike) -> None:

@@ -116,7 +116,8 @@ def kl(q, p):
     n = m.shape[-1]
     shift = m - m0
     spread = np.einsum("...i,...i", shift, np.linalg.solve(w_inv, shift[..., None])[..., 0])
-    ratio = np.trace(np.linalg.solve(w_inv, w_inv0), axis1=-2, axis2=-1)
+    # Of as many axes: numpy 1 takes (D, D) beside (K, D, D) for vectors.
+    ratio = np.trace(np.linalg.solve(*np.broadcast_arrays(w_inv, w_inv0)), axis1=-2, axis2=-1)
     log_det = psi(0.5 * (np.asarray(nu)[..., None] - np.arange(n))).sum(axis=-1)
     log_det = log_det + n * math.log(2.0) - np.linalg.slogdet(w_inv)[1]
     normal = 0.5 * (n * (kappa0 / kappa - 1 - np.log(kappa0 / kappa)) + kappa0 * nu * spread)

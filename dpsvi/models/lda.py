@@ -94,8 +94,9 @@ class DPSVILDA(TopicEstimator):
 
     Notes
     -----
-    Ctrl-C ends `fit` after the step it is in: the model so far is kept, a warning says so, and
-    ``interrupted_`` is not 0.  Any other exception leaves the estimator as it was before.
+    Ctrl-C ends training after the step it is in: the model so far is kept, ``interrupted_`` is not
+    0, and then `fit` raises KeyboardInterrupt.  Any other exception, and Ctrl-C before or after
+    training, leaves the estimator as it was before.
 
     `perplexity` and `score` are held-out document completion (:mod:`dpsvi.evaluate`), not the
     bound that scikit-learn's estimator reports; ``perplexity(X, kind="bound")`` is that.

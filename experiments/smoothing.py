@@ -92,8 +92,8 @@ def descend(train, local_step, window, batch_size, kind, rate, seed):
     rng = np.random.default_rng(seed)
     default = DEFAULTS[local_step]
     model = make_model(
-        train.n_features, TOPICS, ALPHA, default.eta, local_step=local_step,
-        n_sweeps=default.sweeps, tol=0.01,
+        train.n_features, TOPICS, ALPHA, default.eta(TOPICS), local_step=local_step,
+        n_sweeps=default.sweeps, tol=0.005,
     )  # fmt: skip
     items = as_items(train.offsets, train.index, train.value, model.real)
     estimate, shared = Estimate(model, items, batch_size, window), State.start(model, rng, 1).shared

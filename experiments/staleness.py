@@ -36,15 +36,15 @@ ALPHA = 0.1
 
 def measure(train, test, args, local_step, strategy, staleness, local_steps, seed) -> dict:
     """Perplexity after the passes; counts of reduced rates come with the warning only."""
-    eta = DEFAULTS[local_step].eta
+    eta = DEFAULTS[local_step].eta(args.topics)
     model = make_model(
         train.n_features, args.topics, ALPHA, eta, local_step=local_step,
-        n_sweeps=DEFAULTS[local_step].sweeps, tol=0.01,
+        n_sweeps=DEFAULTS[local_step].sweeps, tol=0.005,
     )  # fmt: skip
     rng = np.random.default_rng(seed)
     state = State.start(model, rng, 1)
     items = as_items(train.offsets, train.index, train.value, FLOAT)
-    batch_size = DEFAULTS[local_step].batch_size
+    batch_size = DEFAULTS[local_step].batch_size(train.n_items)
     passes = Passes(train.n_items, batch_size, args.passes, seed)
     job = Job(
         state, items, passes, robbins_monro(4.0, 0.7), local_steps=local_steps,

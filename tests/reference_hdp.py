@@ -4,7 +4,7 @@ Nothing here comes from the package under test.
 """
 
 import numpy as np
-from reference import expected_evidence, expected_log, normalised
+from reference import collapsed_step, expected_evidence, expected_log, normalised
 from scipy.special import betaln, digamma, gammaln, logsumexp
 
 
@@ -44,17 +44,10 @@ def mean_log_weights(tables, omega):
 
 def collapsed_document(ids, counts, lam, alphas, n_sweeps, tol):
     """Expected counts c phi, (n, T), and expected tables, (T,), of one document."""
-    means = normalised(lam)[:, ids].T
-    whole = normalised(np.exp((log := counts @ np.log(means)) - log.max()))
-    gamma = alphas + counts.sum() * (0.2 * whole + 0.8 / len(lam))
-    for _ in range(n_sweeps):
-        mean = np.maximum(gamma - alphas, 1e-6)
-        present = 1 - np.exp(-mean)
-        logs = (1 - present) * np.log(alphas) + present * np.log(alphas + mean / present)
-        assigned = counts[:, None] * normalised(np.exp(logs - logs.max()) * means)
-        last, gamma = gamma, alphas + assigned.sum(axis=0)
-        if np.mean(np.abs(gamma - last)) < tol:
-            break
+    even = alphas + counts.sum() / len(lam)
+    gamma, assigned = collapsed_step(
+        ids, counts, lam, alphas, n_sweeps, tol * counts.sum(), even
+    )
     mean = np.maximum(gamma - alphas, 1e-6)
     return assigned, alphas * expected_evidence(mean, alphas)
 
@@ -91,7 +84,7 @@ def mean_field_document(
         last, usage = usage, counts @ phi
         log_stick = log_sticks(*stick_gammas(usage, alpha))
         zeta = softmax(log_weights + (counts[:, None] * phi).T @ logs)
-        if np.abs(usage - last).sum() < tol * len(zeta):
+        if np.abs(usage - last).sum() < tol * counts.sum():
             break
     return zeta, phi, usage
 

@@ -17,14 +17,14 @@ from reference_hdp import (
     stick_gammas,
     stick_parameters,
 )
-from scipy.special import betaln, digamma
+from scipy.special import betaln
 
 from dpsvi.corpus import Corpus
 from dpsvi.fit import fit
 from dpsvi.jit import as_items, compile_local
 from dpsvi.models.hdp_steps.mean_field import explain
-from dpsvi.models.hdp_steps.model import LOCAL_STEPS, make_model, refine
-from dpsvi.models.hdp_steps.sticks import ALPHA, expected_log_weights, expected_weights
+from dpsvi.models.hdp_steps.model import LOCAL_STEPS, make_model
+from dpsvi.models.hdp_steps.sticks import expected_log_weights, expected_weights
 from dpsvi.schedules import constant
 from dpsvi.svi import State
 from dpsvi.task import make_works
@@ -151,7 +151,7 @@ def slow(kind, documents, lam, tables, **options):
 
 
 @both
-@pytest.mark.parametrize(("n_sweeps", "tol"), [(1, 0.0), (7, 0.0), (100, 0.05)])
+@pytest.mark.parametrize(("n_sweeps", "tol"), [(1, 0.0), (7, 0.0), (100, 2e-3)])
 @pytest.mark.parametrize("scale", [1.0, 1e-4])
 def test_local_step(corpus, lam, kind, n_sweeps, tol, scale):
     lam = lam.astype(np.float64)
@@ -232,7 +232,6 @@ def test_empty_documents(lam, known, kind):
     state = state_of(hdp(kind, known.n_words), lam, TABLES)
     some, alone = Step(of([], filled, []), state), Step(of(filled), state)
     assert np.array_equal(some([0, 1, 2]), alone([0]))
-    assert np.array_equal(some.work.tally, alone.work.tally), "nothing is learned from them"
 
 
 # --- mean field: coordinate ascent -------------------------------------------------------------
@@ -245,13 +244,12 @@ def explain_document(ids, counts, lam, tables, zeta, log_stick, n_sweeps):
     phi, usage = np.empty((len(ids), len(zeta)), np.float32), np.empty(len(zeta), np.float32)
     logs = np.array(np.broadcast_to(log_stick, len(zeta)), np.float32)
     weights = expected_log_weights(tables, OMEGA).astype(np.float32)
-    used = explain(
+    explain(
         block, counts.astype(np.float32), weights, ALPHA_0, np.float32(0), n_sweeps, zeta, phi,
         usage, logs,
     )  # fmt: skip
     a, b = stick_gammas(usage.astype(float), ALPHA_0)
     np.testing.assert_allclose(logs, log_sticks(a, b), rtol=1e-4, atol=1e-4)
-    assert used == pytest.approx((digamma(a + b) - digamma(b)).sum(), rel=1e-4)
     return zeta.astype(float), phi / counts[:, None], usage.astype(float)
 
 
@@ -323,34 +321,3 @@ def parts(state):
     """lam, (T, V), and the tables."""
     rows = state.scale * state.shared.rows[:, :T].astype(float)
     return ETA + rows[:-1].T, rows[-1]
-
-
-# --- learned alpha -----------------------------------------------------------------------------
-
-
-@both
-def test_alpha_is_learned_from_tables(corpus, lam, kind):
-    """The tables there are, over those that alpha_0 = 1 would have for each unit of alpha_0."""
-    model = hdp(kind, corpus.n_features, learn_alpha=True)
-    state = state_of(model, lam, TABLES)
-    step = Step(corpus, state)
-    tables = step(range(50))[-1].sum()
-    lengths = np.array([counts.sum() for _, counts in documents_of(corpus)[:50]])
-    tally, columns = step.work.tally, model.shape[1]
-    if kind == "collapsed":
-        unit = (digamma(ALPHA_0 + lengths) - digamma(ALPHA_0)).sum()
-    else:
-        logs = mean_log_weights(TABLES, OMEGA)
-        unit = 0.0
-        for ids, counts in documents_of(corpus)[:50]:
-            first = first_zeta(ids, counts, lam.astype(float), TRUNCATION)
-            _, _, usage = mean_field_document(ids, counts, lam, logs, ALPHA_0, first, 7)
-            a, b = stick_gammas(usage, ALPHA_0)
-            unit += (digamma(a + b) - digamma(b)).sum()
-    assert tally[columns] == pytest.approx(unit, rel=1e-3)
-    state.step = 1
-    refine(model.hyper, state, tally)
-    assert model.hyper[columns + ALPHA] == ALPHA_0, "not in the first steps"
-    state.step = 1000
-    refine(model.hyper, state, tally)
-    assert model.hyper[columns + ALPHA] == pytest.approx(np.sqrt(ALPHA_0 * tables / unit), rel=1e-3)

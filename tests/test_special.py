@@ -5,7 +5,13 @@ import numpy as np
 import pytest
 from scipy.special import psi
 
-from dpsvi.kernels.special import LEAST, exp_digamma, exp_digamma_row, exp_expected_log, exp_negative
+from dpsvi.kernels.special import (
+    LEAST,
+    exp_digamma,
+    exp_digamma_row,
+    exp_expected_log,
+    exp_negative,
+)
 from dpsvi.kernels.special import psi as fast_psi
 
 

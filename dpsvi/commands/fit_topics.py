@@ -19,8 +19,14 @@ def add_arguments(parser, name: str) -> None:
     model = parser.add_argument_group("model")
     model.add_argument("--topics", type=int, default=100, metavar="K", help="[%(default)s]")
     if name == "lda":
-        for flag in ("--doc-topic-prior", "--topic-word-prior"):
-            model.add_argument(flag, type=_prior, default="auto", metavar="X", help="[%(default)s]")
+        model.add_argument(
+            "--doc-topic-prior", type=_prior, default="auto", metavar="X",
+            help='alpha, or "auto" to learn it [%(default)s]',
+        )  # fmt: skip
+        model.add_argument(
+            "--topic-word-prior", type=_prior, metavar="X",
+            help='eta, or "auto" to learn it [2 / K; mean field 5 / K]',
+        )  # fmt: skip
         model.add_argument(
             "--local-step", choices=["collapsed", "mean_field"], default="collapsed",
             help="[%(default)s]",

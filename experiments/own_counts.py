@@ -1,0 +1,93 @@
+"""``python -m experiments.own_counts``: how strongly own counts are to be left out of a document.
+
+`dpsvi.kernels.collapsed.OWN` is 2.  Here the collapsed step runs with other strengths on the
+corpora given, all else being equal; held-out perplexity (document completion, alpha .1) is written
+down.  The split is that of `experiments.panel`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from experiments.panel import corpora
+from experiments.panel.cells import FIXED_ALPHA, FIXED_ETA, main_topics
+from experiments.provenance import provenance
+
+_PAIR = {"doc_topic_prior": FIXED_ALPHA, "topic_word_prior": FIXED_ETA}
+
+
+def fit(folder: Path, own: float, settings: dict) -> float:
+    """Perplexity after a fit with this strength; it is compiled in, hence a process for each."""
+    from dpsvi import DPSVILDA
+    from dpsvi.evaluate import completion_perplexity
+    from dpsvi.kernels import collapsed
+
+    collapsed.OWN = own
+    train, test = (corpora.load(folder, part) for part in ("train", "test"))
+    lda = DPSVILDA(random_state=0, **settings).fit(train)
+    topics = lda.components_.T.astype(np.float64)
+    return completion_perplexity(topics / topics.sum(axis=0), test, FIXED_ALPHA).perplexity
+
+
+def main(arguments=None) -> None:
+    """Fit all strengths to all corpora and write a JSON file and a table."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.own_counts", description=__doc__)
+    parser.add_argument("corpora", nargs="+", type=Path)
+    parser.add_argument("--own", default="0,1,2,3,4")
+    parser.add_argument("--topics", type=int, help="K [50 or 100, by the corpus]")
+    parser.add_argument("--passes", type=int, default=10)
+    parser.add_argument("--documents", type=int, default=30_000)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--fixed-pair", action="store_true", help="priors .1 and .03")
+    parser.add_argument("--out", type=Path, default="experiments/results/own_counts")
+    args = parser.parse_args(arguments)
+    strengths = [float(own) for own in args.own.split(",")]
+    source = provenance(
+        "experiments.own_counts", arguments or sys.argv[1:], ["numpy", "numba"],
+        {"split": corpora.SPLIT_SEED, "fit": 0},
+    )  # fmt: skip
+    rows = []
+    for path in args.corpora:
+        with tempfile.TemporaryDirectory() as folder:
+            parts = Path(folder) / "parts"
+            described = corpora.prepare(path, args.documents, parts)
+            topics = args.topics or main_topics(described)
+            settings = {"n_components": topics, "max_iter": args.passes, "n_jobs": args.threads}
+            settings |= _PAIR if args.fixed_pair else {}
+            found = {own: _launch(parts, own, settings) for own in strengths}
+        rows.append({"corpus": path.name.split(".")[1], **settings, "perplexity": found})
+        print(json.dumps(rows[-1]), flush=True)
+    args.out.mkdir(parents=True, exist_ok=True)
+    stem = f"{'-'.join(row['corpus'] for row in rows)}-{args.topics or 'main'}-topics"
+    stem += "-fixed-pair" if args.fixed_pair else ""
+    head = f"| corpus | K | {' | '.join(f'{own:g}' for own in strengths)} |"
+    lines = [head, "|---" * (len(strengths) + 2) + "|"]
+    for row in rows:
+        cells = " | ".join(f"{value:.0f}" for value in row["perplexity"].values())
+        lines.append(f"| {row['corpus']} | {row['n_components']} | {cells} |")
+    (args.out / f"{stem}.json").write_text(json.dumps({**source, "rows": rows}, indent=1) + "\n")
+    (args.out / f"{stem}.md").write_text("\n".join(lines) + "\n")
+
+
+def _launch(folder, own, settings) -> float:
+    """`fit` in a process of its own, whose compiled code nobody else finds."""
+    call = f"experiments.own_counts.fit(Path({str(folder)!r}), {own}, {settings!r})"
+    code = f"from pathlib import Path; import experiments.own_counts; print({call})"
+    with tempfile.TemporaryDirectory() as cache:
+        found = subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | {"NUMBA_CACHE_DIR": cache}, text=True,
+            stdout=subprocess.PIPE, check=True,
+        )  # fmt: skip
+    return float(found.stdout.split()[-1])
+
+
+if __name__ == "__main__":
+    main()

@@ -18,7 +18,6 @@ from dpsvi.base import Event, Items, Model, Schedule, Work
 from dpsvi.engines.loop import DIVERGED, RUNNING
 from dpsvi.errors import DivergedError
 from dpsvi.passes import Cuts, Passes
-from dpsvi.schedules import constant
 from dpsvi.signals import Deferred
 from dpsvi.svi import State, step_tables
 from dpsvi.task import Task, make_task, make_works
@@ -134,7 +133,7 @@ def one_step(state: State, items: Items, order: np.ndarray) -> State:
     works = make_works(state.model, items, len(order), 1)
     task = make_task(state.model, state.shared, items, len(order), works)
     run_segment(
-        lambda task, n_steps: task.run_thread(0, n_steps), task, state, constant(1.0), order,
+        lambda task, n_steps: task.run_thread(0, n_steps), task, state, np.ones_like, order,
         np.array([len(order)]), 0, len(items.offsets) - 1,
     )  # fmt: skip
     state.renormalise()

@@ -72,5 +72,5 @@ class Defaults(NamedTuple):
 
 
 def default_alpha(n_topics: int) -> float:
-    """Dirichlet prior of the topic proportions: five tokens, whatever the number of topics is."""
-    return 5.0 / n_topics
+    """Dirichlet prior of the topic proportions: five tokens in all, half a token each at most."""
+    return min(0.5, 5.0 / n_topics)

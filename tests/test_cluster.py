@@ -391,7 +391,7 @@ def test_bfloat16_rests_decay_like_the_rows(corpus):
     """Errors of the first, large steps must not be added undiminished many steps later."""
     found = []
     for kind in ("float32", "bfloat16"):
-        state, items = lda(corpus, "collapsed")
+        state, items = lda(corpus, "mean_field")
         take_turns(job(state, items, batch_size=1, n_passes=6, statistics=kind), 2)
         found.append(state.natural()[:, :K].astype(np.float64))
     exact, rounded = found

@@ -67,7 +67,7 @@ def test_serial_is_the_baseline_and_workers_are_faster(corpus_path):
     # 100 steps of about a millisecond and 10 x 40 values.
     assert serial["seconds"] == pytest.approx(100 * 1.4e-3, rel=0.15)
     assert four["seconds"] < serial["seconds"] / 1.5
-    assert four["history"][-1][2] == pytest.approx(serial["history"][-1][2], rel=0.1)
+    assert four["history"][-1][2] < 1.1 * serial["history"][-1][2]
 
 
 def test_slower_steps_take_so_much_longer(corpus_path):

@@ -85,7 +85,7 @@ def test_fixed_priors_stay(X):
     np.testing.assert_array_equal(model.doc_topic_prior_, alpha)
     assert model.topic_word_prior_ == pytest.approx(0.07, rel=1e-6)
     assert make(doc_topic_prior=2).fit(X).doc_topic_prior_.tolist() == [2.0] * 5
-    assert make().fit(X).doc_topic_prior_ == pytest.approx([1.0] * 5)
+    assert make().fit(X).doc_topic_prior_ == pytest.approx([0.5] * 5)
 
 
 def test_real_documents(corpora_folder):

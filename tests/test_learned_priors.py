@@ -68,7 +68,7 @@ def test_only_what_was_asked_for_is_learned(X):
     given = DPSVILDA(doc_topic_prior=alpha, topic_word_prior=0.07, **settings).fit(X)
     np.testing.assert_array_equal(given.doc_topic_prior_, alpha)
     fixed = DPSVILDA(doc_topic_prior=None, **settings).fit(X)
-    assert fixed.doc_topic_prior_ == pytest.approx(np.ones(5))
+    assert fixed.doc_topic_prior_ == pytest.approx(np.full(5, 0.5))
     assert fixed.topic_word_prior_ == pytest.approx(0.4)
     learned = DPSVILDA(topic_word_prior="auto", **settings).fit(X)
     assert learned.topic_word_prior_ != fixed.topic_word_prior_

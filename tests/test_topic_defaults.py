@@ -15,9 +15,10 @@ ALL = [*lda.DEFAULTS.values(), *hdp.DEFAULTS.values()]
 
 @pytest.mark.parametrize("defaults", ALL)
 def test_priors_weigh_the_same_whatever_the_number_of_topics(defaults):
-    for n_topics in (2, 20, 1000):
+    for n_topics in (10, 20, 1000):
         assert defaults.eta(n_topics) * n_topics == pytest.approx(defaults.word_tokens)
         assert default_alpha(n_topics) * n_topics == pytest.approx(5.0)
+    assert default_alpha(2) == 0.5
 
 
 @pytest.mark.parametrize("defaults", ALL)

@@ -30,7 +30,7 @@ from dpsvi.topic_model import fitted_property
 DOC_CONCENTRATION = 5.0  # while topics are fitted: as much as the sum of LDA's alphas
 DEFAULTS = {
     "collapsed": Defaults(word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2),
-    "mean_field": Defaults(word_tokens=5.0, sweeps=10, steps=256, most=64, memory=0.2),
+    "mean_field": Defaults(word_tokens=5.0, sweeps=10, steps=32, most=64, memory=1.0),
 }
 
 

@@ -44,7 +44,8 @@ _TEXT = """\
         `warm_start` have one.  Above 1 there can be no `checkpoint_dir`.
     learning_decay, learning_offset : float, default={learning_decay}, {learning_offset}
         kappa in (0, 1], above 0.5 for convergence, and tau_0 > 0 of
-        ``rho_t = (t + tau_0) ** -kappa``.
+        ``rho_t = (t + tau_0) ** -kappa``.  Topic models may leave kappa, and with it the step
+        sizes, to the fit: None, see their Notes.
     learning_rate : float in (0, 1] or None, default=None
         Constant rate instead; 1 and a batch of all {items} is coordinate ascent.  A decreasing
         rate starts with fewer threads than `n_jobs` while it is above 0.3 / n_jobs; a constant one

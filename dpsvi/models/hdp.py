@@ -93,6 +93,11 @@ class DPSVIHDP(TopicEstimator):
 
     Notes
     -----
+    With ``learning_decay=None`` the step sizes of `fit` follow from the size of the corpus and
+    `max_iter` (:class:`dpsvi.topic_defaults.Defaults`): they fall until the parameters remember a
+    share of a pass or a few passes, and parameters are averaged over the last third of the passes.
+    A fit that ends early ends before that.  `partial_fit` has a kappa of 0.7.
+
     `transform`, `perplexity` and `score` treat new documents as `doc_topic_prior_` says: that is
     the model itself, its sticks taken at their mean, whichever local step it was fitted with.
 

@@ -102,8 +102,9 @@ def learned_concentration(state, items, shares, used, rng, n_jobs=1) -> float:
     """Sum of alpha that predicts documents best from topics without their own counts.
 
     With a document's own counts in the topics, each looks as if it had a topic of its own, and the
-    answer would be far too small.  The other documents' topics still know of it, a little; so the
-    largest concentration counts whose perplexity is within 1.5 % of the best.
+    answer would be far too small.  The other documents' topics still know of it, a little; so what
+    was used stays if its perplexity is within 1.5 % of the best, and else the largest such
+    concentration counts.
 
     Parameters
     ----------
@@ -127,8 +128,8 @@ def learned_concentration(state, items, shares, used, rng, n_jobs=1) -> float:
             if known[total] < max(known.values()) - slack:
                 break
             total *= factor
-    best = max(known.values())
-    return max(total for total, value in known.items() if value >= best - slack)
+    close = [total for total, value in known.items() if value >= max(known.values()) - slack]
+    return used if used in close else max(close)
 
 
 def learned_eta(state, n_topics) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from dpsvi import schedules
 
 FEWEST = 4  # documents in a step, unless the corpus has fewer
+MOST_RATE = 0.3  # of the rates that do not fall: with more, the last few documents have all the say
 DECAY = 0.7  # of the first rates
 
 
@@ -63,7 +64,7 @@ class Defaults(NamedTuple):
         last third of the passes they average.
         """
         memory = max(self.memory, self.memory_share * n_passes)
-        least = min(1.0, rate / (memory * steps_a_pass))
+        least = min(MOST_RATE, rate / (memory * steps_a_pass))
         if self.big_start:
             falling = schedules.constant(least)
         else:

@@ -81,7 +81,8 @@ class TopicEstimator(TopicModel):
         if not self._free_schedule():
             return super()._schedule()
         rate = self._scaled_rate(1.0)
-        if passes is None or stream:
+        falling = self.early_stopping and not self._default().big_start
+        if passes is None or stream or falling:  # who knows when the last third begins?
             return schedules.robbins_monro(self.learning_offset, DECAY, rate)
         first = passes.clock - passes.n_done
         return self._default().schedule(
@@ -148,13 +149,16 @@ class TopicEstimator(TopicModel):
                 f"validation_size={self.validation_size!r}: the documents held out have no token "
                 "to predict"
             )
+        learned = self._learned_priors() if going_on else {}
         self._begin(train, rng, going_on)
         self._word_counts = np.bincount(train.index, train.value, train.n_features)
         items = as_items(train.offsets, train.index, train.value, FLOAT)
         monitor = Monitor(self, held_out, corpus, y)
         first, self._n_seen = self._state.items, train.n_items
         self._optimise(items, rng, monitor)
-        if not self.interrupted_:
+        if self.interrupted_:
+            self._use_priors(**learned)
+        else:
             self._learn_priors(items, rng)
         self.n_iter_ = -(-(self._state.items - first) // train.n_items)
         self._finish(train)
@@ -201,6 +205,8 @@ class TopicEstimator(TopicModel):
         first = "_state" not in self.__dict__
         self._note_fixed(not first)
         corpus = self._as_corpus(X, reset=first, grow=self.grow_vocabulary)
+        if first and corpus.nnz == 0:
+            raise ValueError(f"empty corpus: {corpus.n_items} documents without any word")
         rng = self._generator()
         total = self._count_seen(corpus.n_items, first)
         learned = {} if first else self._learned_priors()
@@ -225,11 +231,15 @@ class TopicEstimator(TopicModel):
         else:
             model = self._make(corpus.n_features)
             self._state = State.start(model, rng, self._n_threads, corpus.n_items, corpus.nnz)
-            if not self._default().big_start:
-                rows = self._state.shared.rows
-                split_documents(rows, corpus, self.n_components, rng, total or corpus.n_items)
-                self._state.recount()
+        if not self._default().big_start and (not going_on or self._is_young(total)):
+            rows, noise = self._state.shared.rows, not going_on
+            split_documents(rows, corpus, self.n_components, rng, total or corpus.n_items, noise)
+            self._state.recount()
         self.__dict__.pop("_components", None)
+
+    def _is_young(self, total) -> bool:
+        """Whether the stream had too few documents so far to begin with, fewer than topics."""
+        return total is not None and self._state.items < self.n_components
 
     def _again(self, corpus) -> State:
         """The counts and the clock of the last solution, with today's settings and documents."""

@@ -35,9 +35,10 @@ def first_rows(n_words, n_topics, rng):
 
 _PARTS = 4  # topics that a document is split among at the start
 _NOISE = 0.2  # share of the first topics that is noise
+_LEAST_NOISE = 0.5  # tokens of a word in all topics
 
 
-def split_documents(rows, corpus, n_topics, rng, total_items) -> None:
+def split_documents(rows, corpus, n_topics, rng, total_items, noise=True) -> None:
     """Make `rows`, the noise of :func:`first_rows`, into first topics of whole documents, in place.
 
     Each document is split evenly among a few random topics, so that words which are together in
@@ -52,11 +53,15 @@ def split_documents(rows, corpus, n_topics, rng, total_items) -> None:
     rng : numpy.random.Generator
     total_items : float
         N: the topics hold the tokens of so many documents.
+    noise : bool
+        False where `rows` hold topics of earlier documents, which stay as they are.
     """
     n_words = corpus.n_features
     share = total_items / max(1, corpus.n_items)
     tokens = share * corpus.value.sum(dtype=np.float64)
-    rows[:n_words] *= np.float32(_NOISE * tokens / (n_words * n_topics))
+    # A few documents must not take all differences from topics that others are to fill.
+    if noise:
+        rows[:n_words] *= np.float32(max(_NOISE * tokens / n_words, _LEAST_NOISE) / n_topics)
     topic = rng.integers(n_topics, size=(corpus.n_items, _PARTS), dtype=np.int32)
     share *= (1 - _NOISE) / _PARTS
     _add_documents(corpus.offsets, corpus.index, corpus.value, topic, np.float32(share), rows)

@@ -95,13 +95,15 @@ def collapsed_step(ids, counts, lam, alpha, n_sweeps, tol, gamma, own=2.0, every
     """CVB0 without a word's own count in its document, `own` times.
 
     With b = lam / sum lam, phi = (gamma - own c phi) b / norm is phi = gamma b / (norm + own c b).
-    The norm is that of the last sweep, and is put in again every few sweeps.
+    The norm is that of the last sweep, and is put in again every few sweeps.  For one word no more
+    is left out than half of the document, prior included.
     """
     b = normalised(lam)[:, ids].T
     block, norm, assigned = b, np.ones(len(ids)), np.zeros((len(ids), len(lam)))
+    left_out = np.minimum(own * counts, (counts.sum() + alpha.sum()) / 2)  # tokens
     for sweep in range(n_sweeps):
         if sweep % every == 1:
-            block = b / (1 + own * (counts / norm)[:, None] * b)
+            block = b / (1 + (left_out / norm)[:, None] * b)
         phi = gamma * block
         norm = phi.sum(axis=1)
         assigned = (counts / norm)[:, None] * phi

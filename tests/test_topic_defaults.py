@@ -42,7 +42,7 @@ def test_schedule(defaults, steps, n_passes, first, rate):
     assert np.all((rho > 0) & (rho <= 1)) and np.all(np.diff(rho) <= 1e-15)
     turn = (2 * n_passes * steps) // 3
     memory = max(defaults.memory, defaults.memory_share * n_passes)
-    assert np.all(rho[:turn] >= min(1, rate / (memory * steps)) - 1e-15)
+    assert np.all(rho[:turn] >= min(0.3, rate / (memory * steps)) - 1e-15)
     np.testing.assert_allclose(np.diff(1 / rho[turn:]), 1, rtol=1e-6)
     assert float(schedule(t[-1:])[0]) == rho[-1]
 

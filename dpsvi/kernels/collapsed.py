@@ -11,7 +11,9 @@ solves an equation in which only the last norm is needed::
 With OWN c = 1 this is exactly CVB0's exclusion of one token from its document: ``phi_k = (gamma_k -
 phi_k) b_k / norm``.  Here all c tokens of the word are left out, and OWN = 2 times: lam_wk holds
 them, too, from earlier visits, and what was remembered of those would be needed to take them out of
-it.  `python -m experiments.own_counts` compares the strengths.
+it.  But no more than half of the document, prior included, is left out for one word: of a document
+of few different words nothing would be left, and the equation has no solution.
+`python -m experiments.own_counts` compares the strengths.
 """
 
 from __future__ import annotations
@@ -49,16 +51,19 @@ def gather(rows, words, c, eta, topic, block):
 
 
 @inline_kernel
-def leave_own_out(own, ratio, left, block):
+def leave_own_out(most, counts, ratio, left, block):
     """Leave each word's own count out of the document: ``block_i = b_i / (1 + own ratio_i b_i)``.
 
     Without the share phi_k of a token, ``phi_k = (gamma_k - phi_k) b_k / norm`` and hence
     ``phi_k = gamma_k b_k / (norm + b_k)``: only the norm of the last sweep has to be known.
-    `ratio` is count / norm, and `left` the ``own ratio`` that is in `block` already: 0 at first.
+    Here ``own`` is OWN, but no more than `most` tokens are left out for a word; `ratio` is
+    count / norm, and `left` the ``own ratio`` that is in `block` already: 0 at first.
     """
     one, least = block.dtype.type(1), block.dtype.type(1e-6)
     for i in range(block.shape[0]):
-        row, now = block[i], own * ratio[i]
+        if counts[i] == 0:
+            continue
+        row, now = block[i], min(block.dtype.type(OWN), most / counts[i]) * ratio[i]
         more = now - left[i]  # as 1 / block_i = 1 / b_i + own ratio_i
         left[i] = now
         for k in range(row.shape[0]):
@@ -80,11 +85,12 @@ def explain(counts, hyper, length, gamma, weight, total, ratio, left, block):
     n_columns = gamma.shape[0]
     real = gamma.dtype.type
     tol = real(hyper[n_columns + TOL]) * length
+    most = real(0.5) * (length + real(hyper[:n_columns].sum()))
     positions = np.arange(counts.shape[0])
     left[:] = 0
     for sweep in range(int(hyper[n_columns + SWEEPS])):
         if sweep % EVERY == 1:
-            leave_own_out(real(OWN), ratio, left, block)
+            leave_own_out(most, counts, ratio, left, block)
         weight[:] = gamma
         fold(block, positions, counts, weight, total, ratio)
         change = real(0)

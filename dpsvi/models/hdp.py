@@ -27,7 +27,7 @@ from dpsvi.topic_defaults import Defaults
 from dpsvi.topic_fit import TopicEstimator
 from dpsvi.topic_model import fitted_property
 
-DOC_CONCENTRATION = 5.0  # while topics are fitted: as much as the sum of LDA's alphas
+DOC_CONCENTRATION = 5.0  # while topics are fitted: the sum of LDA's alphas for 10 topics or more
 DEFAULTS = {
     "collapsed": Defaults(word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2),
     "mean_field": Defaults(word_tokens=5.0, sweeps=10, steps=32, most=64, memory=1.0),
@@ -96,7 +96,8 @@ class DPSVIHDP(TopicEstimator):
     With ``learning_decay=None`` the step sizes of `fit` follow from the size of the corpus and
     `max_iter` (:class:`dpsvi.topic_defaults.Defaults`): they fall until the parameters remember a
     share of a pass or a few passes, and parameters are averaged over the last third of the passes.
-    A fit that ends early ends before that.  `partial_fit` has a kappa of 0.7.
+    A callback that ends a fit ends it before that.  `early_stopping`, with the collapsed step, and
+    `partial_fit` have a kappa of 0.7 instead.  What ``"auto"`` learns, only `fit` learns.
 
     `transform`, `perplexity` and `score` treat new documents as `doc_topic_prior_` says: that is
     the model itself, its sticks taken at their mean, whichever local step it was fitted with.

@@ -64,10 +64,10 @@ class DPSVILDA(TopicEstimator):
     warm_documents : bool, default=False
         Remember gamma of each document between passes (4 K bytes a document), in one process.
     keep_responsibilities : bool, default=False
-        Batch CVB0 (Asuncion et al. 2009) in the last tenth of the passes, two at least: keep the
-        responsibilities of every (document, word) pair (2 K bytes each); collapsed step, in one
-        process and without `checkpoint_dir` only.  The topics are then the sums of what is kept,
-        and nothing is forgotten.  Perplexity is about the same, on large corpora a little lower.
+        Batch CVB0 (Asuncion et al. 2009) in the last tenth of the passes, two at least but never
+        the first: keep the responsibilities of every (document, word) pair (2 K bytes each).  The
+        topics are then the sums of what is kept.  Perplexity is about the same.  Collapsed step, in
+        one process and without `checkpoint_dir` only.
     batch_size : int or None, default=None
         Documents in a step, S.  None follows from the corpus: 4 to 64, such that a pass has 256
         steps (32 for the mean-field step) where there are documents for them.
@@ -96,8 +96,11 @@ class DPSVILDA(TopicEstimator):
     -----
     With ``learning_decay=None`` the step sizes of `fit` follow from the size of the corpus and
     `max_iter` (:class:`dpsvi.topic_defaults.Defaults`): they fall until the parameters remember a
-    share of a pass or a few passes, and parameters are averaged over the last third of the passes.
-    A fit that ends early ends before that.  `partial_fit` has a kappa of 0.7.
+    fifth of a pass (with the mean-field step one big step makes the first topics, and the rate is
+    that of a pass or a tenth of all from then on), and parameters are averaged over the last third
+    of the passes.
+    A callback that ends a fit ends it before that.  `early_stopping`, with the collapsed step, and
+    `partial_fit` have a kappa of 0.7 instead.  What ``"auto"`` learns, only `fit` learns.
 
     Ctrl-C ends training after the step it is in: the model so far is kept, ``interrupted_`` is not
     0, and then `fit` raises KeyboardInterrupt.  Any other exception, and Ctrl-C before or after
@@ -153,7 +156,8 @@ class DPSVILDA(TopicEstimator):
         if self.keep_responsibilities:
             nothing = as_items([0], [], [], FLOAT)
             sum_kept(nothing, np.empty((0, 0), np.uint16), np.empty((0, 0), FLOAT))  # compile now
-            n_kept = min(self.max_iter, max(FEWEST_KEPT, self.max_iter // KEPT_SHARE))
+            n_kept = max(FEWEST_KEPT, self.max_iter // KEPT_SHARE)
+            n_kept = max(0, min(n_kept, self.max_iter - 1))
         model, n_passes = self._state.model, self.max_iter - n_kept
         ended = self._train(self._state, items, n_passes, rng, monitor, checkpoints=True)
         if not ended and n_kept:

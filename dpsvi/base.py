@@ -55,7 +55,7 @@ class Work(NamedTuple):
     stats: np.ndarray  # real, (n_slots, n_columns): their expected statistics; 0 on entry
     scratch: np.ndarray  # real, (n_scratch,): whatever the model needs
     ids: np.ndarray  # int32, (longest item,)
-    tally: np.ndarray  # float64, (n_columns + 2,): model-defined sums over the items visited
+    tally: np.ndarray  # float64, (n_columns,): sums that a local step makes for itself
 
 
 class Model(NamedTuple):
@@ -81,8 +81,6 @@ class Model(NamedTuple):
     item_memory, value_memory : int
         Columns of the memories in :class:`Shared`; 0 for none.  An `item_memory` that has no rows
         is a fit that cannot keep any: the local step must do without.
-    refine : callable(hyper, state, tally) -> None, or None
-        Rare update of hyper-parameters from the tallies since the last call; in place.
     common_rows : int
         Rows, the last ones, that every step reads and changes whatever its items are.
     additive : bool
@@ -99,7 +97,6 @@ class Model(NamedTuple):
     init: Callable[[np.random.Generator], np.ndarray] | None = None
     item_memory: int = 0
     value_memory: int = 0
-    refine: Callable[..., None] | None = None
     common_rows: int = 0
     additive: bool = False
 

@@ -106,7 +106,7 @@ class CheckpointFolder:
                 arrays={
                     "rows": state.shared.rows, "totals": state.shared.totals,
                     "item_memory": state.shared.item_memory, "hyper": state.model.hyper,
-                    "prior": state.model.prior, "tally": snapshot.tally,
+                    "prior": state.model.prior,
                 },
                 meta={
                     "params": {}, "model": state.model.name, "scale": state.scale,
@@ -212,4 +212,4 @@ def restore(checkpoint: Checkpoint, state: State, n_passes: int, batch_size: int
                 f"{checkpoint.path}: pass {max(begun)} had begun, max_iter is {n_passes} now"
             )
         passes = Passes.resume(n_items, batch_size, n_passes, position)
-        return Snapshot(state, passes, arrays["tally"], meta["seconds"])
+        return Snapshot(state, passes, meta["seconds"])

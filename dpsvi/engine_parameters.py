@@ -32,8 +32,7 @@ _TEXT = """\
     local_steps : int or None, default=None
         B, >= 1: threads meet after each p * B steps.  None: only at the end of a pass; for
         ``"mpi"`` and ``"simulated"`` 1024 at most, all workers together half a pass (a tenth with
-        constant rates, each a tenth where priors are learned), and fewer while rates are large or
-        where a worker is slow.
+        constant rates), and fewer while rates are large or where a worker is slow.
     batch_size : int, >= 1, default={batch_size}
         {Items} in a step, S.
     max_iter : int, >= 0, default={max_iter}

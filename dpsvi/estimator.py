@@ -321,7 +321,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         n_items, stream = len(items.offsets) - 1, total is not None
         batch_size = self._resolve_batch_size(n_items, stream)
         seed = int(rng.integers(2**63))
-        start = Snapshot(state, Passes(n_items, batch_size, n_passes, seed, 1, state.step), None, 0)
+        start = Snapshot(state, Passes(n_items, batch_size, n_passes, seed, 1, state.step), 0)
         if self._checkpoint is not None:
             start = restore(self._checkpoint, state, n_passes, batch_size, n_items)
             monitor.restore(self._checkpoint.meta["fit"]["monitor"])
@@ -329,8 +329,8 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         job = Job(
             state, items, start.passes, self._schedule(start.passes, stream), self._n_threads,
             self.local_steps, total, MOST_BLIND if self.learning_rate is None else None,
-            min(1.0, self.evaluate_every), monitor, tally=start.tally, seconds=start.seconds,
-            cluster=self.cluster, report=self.exchanges_,
+            min(1.0, self.evaluate_every), monitor, seconds=start.seconds, cluster=self.cluster,
+            report=self.exchanges_,
         )  # fmt: skip
         first_rank = world().rank == 0 if self.engine == "mpi" else launched_rank() == 0
         if checkpoints and self.checkpoint_dir is not None and first_rank:

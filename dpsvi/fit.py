@@ -1,8 +1,7 @@
 """The driver of one process: takes steps from the ledger, hands segments to threads.
 
-Between two segments, and only there, parameters are consistent: scales are renormalised, priors
-are learned, observers look, checkpoints are written.  :mod:`dpsvi.cluster` has the driver of
-several processes.
+Between two segments, and only there, parameters are consistent: scales are renormalised, observers
+look, checkpoints are written.  :mod:`dpsvi.cluster` has the driver of several processes.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpsvi import engines
-from dpsvi.base import Event, Items, Model, Schedule, Work
+from dpsvi.base import Event, Items, Schedule
 from dpsvi.engines.loop import DIVERGED, RUNNING
 from dpsvi.errors import DivergedError
 from dpsvi.passes import Cuts, Passes
@@ -22,7 +21,6 @@ from dpsvi.signals import Deferred
 from dpsvi.svi import State, step_tables
 from dpsvi.task import Task, make_task, make_works
 
-REFINES_A_PASS, _STEPS_A_REFINE = 10, 20  # at most, at least
 SMALL_SCALE = 1e-6  # well before rows outgrow their number type
 _STEPS_A_CHECK = 256  # steps without a look at the clock, where checkpoints are wanted
 
@@ -58,8 +56,6 @@ class Job(NamedTuple):
     checkpoint : callable or None
         Called between segments as ``checkpoint(snapshot, now)``; it decides whether to write,
         unless `now` is true: the fit is being interrupted.
-    tally : float64 array or None
-        What local steps saw before a checkpoint, for the next time priors are learned.
     seconds : float
         Training time before a checkpoint.
     cluster : dpsvi.cluster.Cluster or None
@@ -80,7 +76,6 @@ class Job(NamedTuple):
     observer: Callable[[Event], bool] | None = None
     on_task: Callable[[Task], None] | None = None
     checkpoint: Callable[[Any, bool], None] | None = None
-    tally: np.ndarray | None = None
     seconds: float = 0.0
     cluster: Any = None
     report: dict | None = None
@@ -91,7 +86,6 @@ class Snapshot(NamedTuple):
 
     state: State
     passes: Passes
-    tally: np.ndarray | None  # what the local steps saw since priors were last learned
     seconds: float  # of training
 
 
@@ -153,23 +147,19 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
     state, passes = job.state, job.passes
     model = state.model
     works = make_works(model, job.items, passes.batch_size, job.n_jobs)
-    if job.tally is not None:
-        works[0].tally[:] = job.tally
     task = make_task(model, state.shared, job.items, passes.batch_size, works)
     if job.on_task is not None:
         job.on_task(task)
     looks = Cuts(passes.steps_a_pass, job.observe_every)
-    refines = refine_cuts(model, passes.steps_a_pass)
     total, seconds = job.total_items or passes.n_items, job.seconds
 
     def offer(now: bool) -> None:
         if job.checkpoint is not None:
-            tally = sum(work.tally for work in works)
-            job.checkpoint(Snapshot(state, passes, tally, seconds), now)
+            job.checkpoint(Snapshot(state, passes, seconds), now)
 
     try:
         while True:
-            n_threads, most = _segment_size(job, looks, refines)
+            n_threads, most = _segment_size(job, looks)
             work = passes.grant(0, most)
             if work is None:
                 return False
@@ -182,14 +172,9 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
             finally:
                 n_done = state.step - before
                 passes.done(0, work, n_done)
-            folds = n_done < work.n_steps or state.scale < SMALL_SCALE
-            learns = refines is not None and refines.crossed(passes.n_done - n_done, passes.n_done)
-            if folds or learns:
+            if n_done < work.n_steps or state.scale < SMALL_SCALE:
                 with Deferred():  # parameters are whole when a signal is heard
-                    if folds:
-                        state.renormalise()
-                    if learns:
-                        model.refine(model.hyper, state, take_tally(works))
+                    state.renormalise()
             seconds += time.perf_counter() - started
             if job.observer is not None and looks.crossed(passes.n_done - n_done, passes.n_done):
                 epoch = passes.n_done / passes.steps_a_pass
@@ -201,12 +186,10 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
         raise
 
 
-def _segment_size(job: Job, looks: Cuts, refines: Cuts | None) -> tuple[int, int]:
+def _segment_size(job: Job, looks: Cuts) -> tuple[int, int]:
     """Threads of the next segment and the most steps it may have."""
     step = job.passes.n_done
     last = looks.after(step)
-    if refines is not None:
-        last = min(last, refines.after(step))
     if job.local_steps is not None:
         last = min(last, step + job.n_jobs * job.local_steps)
     if job.checkpoint is not None:
@@ -217,13 +200,6 @@ def _segment_size(job: Job, looks: Cuts, refines: Cuts | None) -> tuple[int, int
     if n_threads < job.n_jobs:
         last = min(last, step + n_threads)
     return n_threads, last - step
-
-
-def refine_cuts(model: Model, steps_a_pass: int) -> Cuts | None:
-    """When the model learns its priors; None if it does not."""
-    if model.refine is None:
-        return None
-    return Cuts(steps_a_pass, max(1 / REFINES_A_PASS, _STEPS_A_REFINE / steps_a_pass))
 
 
 def blind_steps(schedule: Schedule, step: int, most_blind: float) -> int:
@@ -257,11 +233,3 @@ def run_segment(run, task, state, schedule, order, sizes, clock, total) -> tuple
             f"{model.name}: a statistic became NaN or infinite at step {state.step}"
         )
     return done, float(rates[max(done, 1) - 1])
-
-
-def take_tally(works: tuple[Work, ...]) -> np.ndarray:
-    """What the local steps saw since the last call."""
-    tally = sum(work.tally for work in works)
-    for work in works:
-        work.tally[:] = 0
-    return tally

@@ -58,7 +58,7 @@ def make_works(model: Model, items: Items, batch_size: int, n_threads: int) -> t
             stats=aligned((n_slots, n_columns), real),
             scratch=aligned((1, model.scratch(longest)), real)[0],
             ids=np.empty(longest, np.int32),
-            tally=np.zeros(n_columns + 2),
+            tally=np.empty(n_columns),
         )
 
     return tuple(make() for _ in range(n_threads))

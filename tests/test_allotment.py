@@ -8,7 +8,7 @@ from dpsvi import DPSVILDA, VirtualCluster
 from dpsvi.cluster import Cluster
 from dpsvi.cluster.allotment import LOCAL_STEPS, Allotment
 from dpsvi.cluster.virtual import Timing
-from dpsvi.fit import REFINES_A_PASS, Job
+from dpsvi.fit import Job
 from dpsvi.jit import as_items
 from dpsvi.models.lda_steps.model import make_model
 from dpsvi.passes import Passes
@@ -18,10 +18,9 @@ from dpsvi.svi import State
 FLOAT = np.dtype(np.float32)
 
 
-def allotment(n_steps=20_000, learns=False, *, most_blind=0.3, start=10_000, **fields):
+def allotment(n_steps=20_000, *, most_blind=0.3, start=10_000, **fields):
     """Of a fit that has come to step `start` of a pass of so many, its rates small enough."""
     model = make_model(3, 2, 0.1, 0.1, local_step="collapsed", n_sweeps=5, tol=0.0)
-    model = model._replace(refine=(lambda *_: None) if learns else None)
     state = State.start(model, np.random.default_rng(0), 1)
     items = as_items(np.zeros(n_steps + 1, int), [], [], FLOAT)
     passes = Passes(n_steps, 1, 5, 0, 1)
@@ -47,12 +46,6 @@ def test_without_a_bound_on_the_rates_less_is_in_flight():
     free = allotment(800, most_blind=None, start=700)
     assert free.steps(1, 2) == 40
     assert free.steps(1, 1) == 400, "nobody is there whose steps it could miss"
-
-
-@pytest.mark.parametrize("n_workers", [1, 2])
-def test_priors_are_learned_as_often(n_workers):
-    given = allotment(1000, learns=True, start=900).steps(1, n_workers)
-    assert given == 1000 // REFINES_A_PASS
 
 
 def test_large_rates_bound_what_is_in_flight():

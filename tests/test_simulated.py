@@ -44,10 +44,9 @@ def test_steps_are_shared_out(X, n, p):
 
 
 def test_one_worker_is_serial(X):
-    priors = {"doc_topic_prior": 0.1, "topic_word_prior": 0.1}  # else learned at other steps
     options = {"max_iter": 2, "learning_rate": 0.05, "lr_rule": "constant", "batch_size": BATCH}
-    serial = DPSVILDA(4, engine="serial", n_jobs=1, random_state=0, **options, **priors).fit(X)
-    found = fit(X, settings=priors)
+    serial = DPSVILDA(4, engine="serial", n_jobs=1, random_state=0, **options).fit(X)
+    found = fit(X)
     np.testing.assert_allclose(found.components_, serial.components_, rtol=1e-3)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.cluster.steering import Steering
-from dpsvi.fit import REFINES_A_PASS, Job, blind_steps
+from dpsvi.fit import Job, blind_steps
 
 # B where nothing is said: the more steps, the fewer rows they touch each, and the less an exchange
 # costs.  How many may not see each other is a matter of the rates, see `room`; else only
@@ -69,8 +69,6 @@ class Allotment:
         if job.local_steps is None:
             bound = job.most_blind is not None or self.alone(n_workers)
             share = (_PASS_IN_FLIGHT if bound else _PASS_UNBOUND) / parts
-            if job.state.model.refine is not None:
-                share = min(share, 1 / REFINES_A_PASS)  # or priors would be learned less often
             most = min(most, share * passes.steps_a_pass)
             if parts > 1:
                 # The last steps are shared out in ever smaller parts, ...

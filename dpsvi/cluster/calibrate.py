@@ -94,14 +94,12 @@ def _scratch(job, n_steps):
     state = _copy(job.state)
     return job._replace(
         state=state, passes=Passes(n_items, passes.batch_size, 1, passes.seed), observer=None,
-        checkpoint=None, on_task=None, report=None, tally=None, n_jobs=1, most_blind=None,
-        cluster=Cluster(),
+        checkpoint=None, on_task=None, report=None, n_jobs=1, most_blind=None, cluster=Cluster(),
     )  # fmt: skip
 
 
 def _copy(state, n_threads=1):
-    model = state.model._replace(hyper=state.model.hyper.copy(), refine=None)
-    copy = State.resume(model, state.shared.rows.copy(), n_threads, step=state.step)
+    copy = State.resume(state.model, state.shared.rows.copy(), n_threads, step=state.step)
     copy.scale = state.scale
     return copy
 

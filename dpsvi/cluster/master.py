@@ -21,7 +21,7 @@ from dpsvi.cluster.parameters import MasterParameters
 from dpsvi.cluster.window import Window
 from dpsvi.cluster.worker import describe
 from dpsvi.errors import DivergedError, DpsviError, LostRankError
-from dpsvi.fit import Job, Snapshot, refine_cuts
+from dpsvi.fit import Job, Snapshot
 from dpsvi.passes import Cuts, Work
 
 log = logging.getLogger(__name__)
@@ -79,9 +79,7 @@ class Master:
         self._collected: list[tuple[_Grant, Update, dict, Message]] = []
         self._ids = 0
         self._kept: tuple | None = None  # folds so far, rows that the only worker has since
-        self._tally = job.tally
         self._looks = Cuts(self.passes.steps_a_pass, job.observe_every)
-        self._refines = refine_cuts(job.state.model, self.passes.steps_a_pass)
         self._allotment = Allotment(job, self.strategy.bears)
         self._applied = self.passes.n_done
         self._started, self._before = None, job.seconds
@@ -167,8 +165,7 @@ class Master:
     def snapshot(self) -> Snapshot:
         """Everything merged so far; updates still being collected are merged first."""
         self._apply_collected()
-        tally = np.zeros(self.job.state.model.shape[1] + 2) if self._tally is None else self._tally
-        return Snapshot(self.job.state, self.passes, tally, self.seconds)
+        return Snapshot(self.job.state, self.passes, self.seconds)
 
     # --- messages -----------------------------------------------------------------------------
 
@@ -205,8 +202,6 @@ class Master:
         )  # fmt: skip
         if not np.isfinite(update.totals).all():
             raise DivergedError(f"rank {grant.worker} sent parameters that are NaN or infinite")
-        tally = arrays["tally"]
-        self._tally = tally.copy() if self._tally is None else self._tally + tally
         self._collected.append((grant, update, report, message))
         if len(self._collected) >= self.job.cluster.master_batch:
             self._apply_collected()
@@ -242,11 +237,8 @@ class Master:
         self._look(sum(report["n_done"] for _, _, report, *_ in collected))
 
     def _look(self, n_steps):
-        """Learn priors, call the observer, offer a checkpoint, where their time has come."""
+        """Call the observer, offer a checkpoint, where their time has come."""
         job, state, before = self.job, self.job.state, self._applied - n_steps
-        if self._refines is not None and self._refines.crossed(before, self._applied):
-            job.state.model.refine(state.model.hyper, state, self._tally)
-            self._tally = None
         if job.observer is not None and self._looks.crossed(before, self._applied):
             began = self.seconds, self._work_clock()
             epoch = self._applied / self.passes.steps_a_pass

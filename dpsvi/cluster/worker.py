@@ -17,7 +17,7 @@ from dpsvi.cluster.messages import Message, Pool
 from dpsvi.cluster.window import Window
 from dpsvi.engines import threads
 from dpsvi.engines.loop import STOP
-from dpsvi.fit import Job, blind_steps, run_segment, take_tally
+from dpsvi.fit import Job, blind_steps, run_segment
 from dpsvi.memory import aligned
 from dpsvi.passes import Work
 from dpsvi.svi import State
@@ -157,7 +157,7 @@ class Worker:
         }  # fmt: skip
         rows = state.shared.rows
         arrays = {
-            "totals": state.shared.totals.sum(axis=0), "tally": take_tally(self.works),
+            "totals": state.shared.totals.sum(axis=0),
             "fill": lambda views: self._fill(views, rows, touched, base),
         }  # fmt: skip
         form = "end" if grant.header["alone"] else "change"

@@ -116,7 +116,7 @@ def explain_all(shared, scale, hyper, n_words, items, batch, work, evidence):
     n_words : int
         V; ``work.totals`` are those of so many rows.
     evidence : bool
-        Whether ``work.tally`` gets E[psi(n_k + alpha_k) - psi(alpha_k)].
+        Whether E[psi(n_k + alpha_k) - psi(alpha_k)] is added to ``work.tally``.
     """
     rows, longest = shared.rows, work.ids.shape[0]
     n_columns, real = rows.shape[1], rows.dtype.type

@@ -187,5 +187,4 @@ def local(shared, scale, hyper, items, batch, work):
     work.touched[n] = n_words
     for k in range(n_topics):
         work.stats[n, k] = found[k]
-        work.tally[k] += found[k]
     return n + 1

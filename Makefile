@@ -18,14 +18,14 @@ PANEL ?= panel-quick
 
 .PHONY: demo test test-lowest lint panel-quick clean
 
-# The Lee corpus is 300 articles: few topics, many passes, kept responsibilities.
+# The Lee corpus is 300 articles: few topics, many passes.
 demo: $(VENV)/ready
 ifdef CORPUS
 	$(BIN)/dpsvi fit lda --corpus "$(CORPUS)" --topics 50 --threads $(THREADS) \
 	    --passes 5 --evaluate-every 0.25 --out "$(OUT)" --overwrite
 else
-	$(BIN)/dpsvi fit lda --corpus dataset:lee --topics 10 --threads $(THREADS) --batch-size 16 \
-	    --keep-responsibilities --passes 60 --held-out 50 --out "$(OUT)" --overwrite
+	$(BIN)/dpsvi fit lda --corpus dataset:lee --topics 10 --threads $(THREADS) \
+	    --passes 60 --held-out 50 --out "$(OUT)" --overwrite
 endif
 
 test: lint $(MPICH)/ready

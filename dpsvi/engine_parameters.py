@@ -34,7 +34,7 @@ _TEXT = """\
         ``"mpi"`` and ``"simulated"`` 1024 at most, all workers together half a pass (a tenth with
         constant rates), and fewer while rates are large or where a worker is slow.
     batch_size : int, >= 1, default={batch_size}
-        {Items} in a step, S.
+        {Items} in a step, S.  Topic models may leave it to the fit: None.
     max_iter : int, >= 0, default={max_iter}
         Passes over the data.
     n_init : int, >= 1, default={n_init}

@@ -10,6 +10,8 @@ from dpsvi import evaluate, io, schedules
 from dpsvi.checks import check_choice, check_flag, check_number
 from dpsvi.estimator import unchanged_on_error, with_callbacks
 from dpsvi.jit import as_items
+from dpsvi.kernels.fold import ETA
+from dpsvi.learned_priors import learned_concentration, learned_eta
 from dpsvi.monitor import Monitor
 from dpsvi.svi import State
 from dpsvi.topic_defaults import DECAY, Defaults
@@ -42,7 +44,8 @@ class TopicEstimator(TopicModel):
 
     * ``check_params()``: call this class's, then check its own parameters;
     * ``_make(n_words) -> Model``: with the priors that topics are fitted with;
-    * ``_learn_priors``, ``_learned_priors`` and ``_use_priors``, if priors are learned afterwards;
+    * ``_alpha_parameter``, whose value "auto" has the prior of the documents learned, and
+      ``_alpha_place(model)``, where that stands in ``model.hyper``;
     * ``_priors() -> (dict, dict)``: the arrays and the JSON values that :meth:`save` is to keep;
     * ``_remake(n_words, arrays, meta) -> Model``: the model of what was kept.
     """
@@ -166,14 +169,29 @@ class TopicEstimator(TopicModel):
         return self
 
     def _learn_priors(self, items, rng) -> None:
-        """Learn the priors that are learned when a fit has ended, if any."""
+        """Learn the priors that are to be learned; the topics have been fitted."""
+        state = self._state
+        if self._learns("topic_word_prior"):
+            self._use_priors(eta=learned_eta(state, self.n_components))
+        if self._learns(self._alpha_parameter):
+            alpha = self._alpha(state)
+            used = float(alpha.sum())
+            found = learned_concentration(state, items, alpha / used, used, rng, self._n_threads)
+            self._use_priors(alpha=found / used * state.model.hyper[self._alpha_place(state.model)])
 
     def _learned_priors(self) -> dict:
-        """What an earlier fit has learned that way: arguments of :meth:`_use_priors`."""
-        return {}
+        """What an earlier fit has learned: arguments of :meth:`_use_priors`."""
+        named = {"alpha": self._alpha_parameter, "eta": "topic_word_prior"}
+        return {key: getattr(self, f"{name}_") for key, name in named.items() if self._learns(name)}
 
-    def _use_priors(self) -> None:
+    def _use_priors(self, alpha=None, eta=None) -> None:
         """Let the fitted model have the priors given."""
+        model = self._state.model
+        if alpha is not None:
+            model.hyper[self._alpha_place(model)] = alpha
+        if eta is not None:
+            n_rows = len(model.prior) - model.common_rows
+            model.hyper[model.shape[1] + ETA] = model.prior[:n_rows] = eta
 
     def _optimise(self, items, rng, monitor) -> None:
         """All passes of a fit."""

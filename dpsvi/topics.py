@@ -59,8 +59,8 @@ def split_documents(rows, corpus, n_topics, rng, total_items, noise=True) -> Non
     n_words = corpus.n_features
     share = total_items / max(1, corpus.n_items)
     tokens = share * corpus.value.sum(dtype=np.float64)
-    # A few documents must not take all differences from topics that others are to fill.
     if noise:
+        # A few documents must not take all differences from topics that others are to fill.
         rows[:n_words] *= np.float32(max(_NOISE * tokens / n_words, _LEAST_NOISE) / n_topics)
     topic = rng.integers(n_topics, size=(corpus.n_items, _PARTS), dtype=np.int32)
     share *= (1 - _NOISE) / _PARTS

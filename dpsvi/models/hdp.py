@@ -19,8 +19,6 @@ import numpy as np
 from dpsvi.base import Model
 from dpsvi.checks import check_number
 from dpsvi.engine_parameters import engine_parameters
-from dpsvi.kernels.fold import ETA
-from dpsvi.learned_priors import learned_concentration, learned_eta
 from dpsvi.models.hdp_steps.model import make_model
 from dpsvi.models.hdp_steps.sticks import ALPHA, OMEGA, count_tables, expected_weights
 from dpsvi.topic_defaults import Defaults
@@ -119,6 +117,7 @@ class DPSVIHDP(TopicEstimator):
 
     _kind = "hdp"
     _defaults = DEFAULTS
+    _alpha_parameter = "doc_concentration"
     _settings = (*TopicEstimator._settings, "topic_concentration")
 
     def __init__(
@@ -175,31 +174,8 @@ class DPSVIHDP(TopicEstimator):
         weights = expected_weights(_tables(state), _option(state, OMEGA))
         return _option(state, ALPHA) * weights
 
-    def _learn_priors(self, items, rng) -> None:
-        state, n = self._state, self.n_components
-        if self._learns("topic_word_prior"):
-            self._use_priors(eta=learned_eta(state, n))
-        if self._learns("doc_concentration"):
-            shares = expected_weights(_tables(state), _option(state, OMEGA))
-            used = _option(state, ALPHA)
-            found = learned_concentration(state, items, shares, used, rng, self._n_threads)
-            self._use_priors(alpha=found)
-
-    def _learned_priors(self) -> dict:
-        learned = {}
-        if self._learns("doc_concentration"):
-            learned["alpha"] = self.doc_concentration_
-        if self._learns("topic_word_prior"):
-            learned["eta"] = self.topic_word_prior_
-        return learned
-
-    def _use_priors(self, alpha=None, eta=None) -> None:
-        model = self._state.model
-        options = model.hyper[model.shape[1] :]
-        if alpha is not None:
-            options[ALPHA] = alpha
-        if eta is not None:
-            options[ETA] = model.prior[: -model.common_rows] = eta
+    def _alpha_place(self, model):
+        return model.shape[1] + ALPHA
 
     def _priors(self):
         state = self._state

@@ -18,8 +18,6 @@ from dpsvi.checks import check_flag
 from dpsvi.engine_parameters import engine_parameters
 from dpsvi.fit import one_step
 from dpsvi.jit import as_items
-from dpsvi.kernels.fold import ETA
-from dpsvi.learned_priors import learned_concentration, learned_eta
 from dpsvi.models.lda_steps.model import make_model, with_responsibilities
 from dpsvi.models.lda_steps.responsibilities import sum_kept
 from dpsvi.svi import State
@@ -126,6 +124,7 @@ class DPSVILDA(TopicEstimator):
 
     _kind = "lda"
     _defaults = DEFAULTS
+    _alpha_parameter = "doc_topic_prior"
 
     def __init__(
         self, n_components=10, *, doc_topic_prior="auto", topic_word_prior=None,
@@ -248,31 +247,8 @@ class DPSVILDA(TopicEstimator):
             "warm_documents": self.warm_documents,
         }
 
-    def _learn_priors(self, items, rng) -> None:
-        state, n = self._state, self.n_components
-        if self._learns("topic_word_prior"):
-            self._use_priors(eta=learned_eta(state, n))
-        if self._learns("doc_topic_prior"):
-            used = state.model.hyper[:n].sum()
-            total = learned_concentration(
-                state, items, np.full(n, 1 / n), used, rng, self._n_threads
-            )
-            self._use_priors(alpha=total / n)
-
-    def _learned_priors(self) -> dict:
-        learned = {}
-        if self._learns("doc_topic_prior"):
-            learned["alpha"] = self.doc_topic_prior_
-        if self._learns("topic_word_prior"):
-            learned["eta"] = self.topic_word_prior_
-        return learned
-
-    def _use_priors(self, alpha=None, eta=None) -> None:
-        model = self._state.model
-        if alpha is not None:
-            model.hyper[: self.n_components] = alpha
-        if eta is not None:
-            model.hyper[model.shape[1] + ETA] = model.prior[:] = eta
+    def _alpha_place(self, model):
+        return slice(0, self.n_components)
 
     def _priors(self):
         return {"doc_topic_prior": self.doc_topic_prior_}, {"eta": self.topic_word_prior_}

@@ -119,8 +119,8 @@ def fit(
     return state
 
 
-def one_step(state: State, items: Items, order: np.ndarray) -> State:
-    """Replace the parameters of `state` by the estimate from the items `order`; returns it.
+def one_step(state: State, items: Items, order: np.ndarray) -> None:
+    """Replace the parameters of `state` by the estimate from the items `order`.
 
     This is one step of rate 1, in the calling thread.
     """
@@ -131,7 +131,6 @@ def one_step(state: State, items: Items, order: np.ndarray) -> State:
         np.array([len(order)]), 0, len(items.offsets) - 1,
     )  # fmt: skip
     state.renormalise()
-    return state
 
 
 def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:

@@ -47,6 +47,7 @@ def main(arguments=None) -> None:
     parser.add_argument("--documents", type=int, default=30_000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--fixed-pair", action="store_true", help="priors .1 and .03")
+    parser.add_argument("--kept", action="store_true", help="with kept responsibilities")
     parser.add_argument("--out", type=Path, default="experiments/results/own_counts")
     args = parser.parse_args(arguments)
     strengths = [float(own) for own in args.own.split(",")]
@@ -62,12 +63,13 @@ def main(arguments=None) -> None:
             topics = args.topics or main_topics(described)
             settings = {"n_components": topics, "max_iter": args.passes, "n_jobs": args.threads}
             settings |= _PAIR if args.fixed_pair else {}
+            settings |= {"keep_responsibilities": True} if args.kept else {}
             found = {own: _launch(parts, own, settings) for own in strengths}
         rows.append({"corpus": path.name.split(".")[1], **settings, "perplexity": found})
         print(json.dumps(rows[-1]), flush=True)
     args.out.mkdir(parents=True, exist_ok=True)
     stem = f"{'-'.join(row['corpus'] for row in rows)}-{args.topics or 'main'}-topics"
-    stem += "-fixed-pair" if args.fixed_pair else ""
+    stem += "-fixed-pair" * args.fixed_pair + "-kept" * args.kept
     head = f"| corpus | K | {' | '.join(f'{own:g}' for own in strengths)} |"
     lines = [head, "|---" * (len(strengths) + 2) + "|"]
     for row in rows:

@@ -127,6 +127,8 @@ def statistics(kind, documents, lam, alpha, **options):
 class Kept:
     """CVB0 with every responsibility kept and a token's own count left out (Asuncion 2009, 20).
 
+    It is left out of its document `times` times, once in the paper; the document's prior stays.
+
     The counts of a batch of documents are brought into lam together, after the batch.
     """
 
@@ -135,6 +137,7 @@ class Kept:
     alpha: float
     eta: float  # what a word has in a topic without any token
     first_sweeps: int
+    times: float = 1
     phi: dict = field(default_factory=dict)
 
     def visit(self, batch):
@@ -151,7 +154,8 @@ class Kept:
                     own = kept[i].copy()
                     others = np.maximum(self.lam[:, w] - own, self.eta)
                     others = others / (self.lam.sum(axis=1) - own)
-                    kept[i] = normalised(np.maximum(gamma - own, 0) * others)
+                    document = np.maximum(gamma - self.times * own, self.alpha)
+                    kept[i] = normalised(document * others)
                     gamma = gamma + count * (kept[i] - own)
             np.add.at(change.T, ids, counts[:, None] * kept - before)
         self.lam = self.lam + change

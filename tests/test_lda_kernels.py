@@ -21,6 +21,7 @@ from dpsvi.corpus import Corpus
 from dpsvi.evaluate import infer_documents
 from dpsvi.fit import Job, fit
 from dpsvi.jit import as_items, compile_local
+from dpsvi.kernels.collapsed import OWN
 from dpsvi.models.lda_steps.model import (
     LOCAL_STEPS,
     make_model,
@@ -348,7 +349,7 @@ def test_responsibilities(corpus, lam, rng, batch_size):
     """Three passes against CVB0 in float64; what is kept is rounded to 16 bits."""
     corpus = corpus.select(slice(0, 60))
     order, passes = rng.permutation(60), 3
-    slow = Kept(documents_of(corpus), lam.astype(np.float64), ALPHA, ETA, first_sweeps=3)
+    slow = Kept(documents_of(corpus), lam.astype(np.float64), ALPHA, ETA, 3, times=OWN)
     for _ in range(passes):
         for i in range(0, 60, batch_size):
             slow.visit(order[i : i + batch_size])

@@ -3,8 +3,12 @@
 Every (document, word) pair keeps its phi between visits, in 16-bit fixed point, so that a token's
 own count can be left out of the counts that explain it::
 
-    phi_dwk  proportional to  (gamma_dk - phi_dwk) (lam_wk - phi_dwk) / (sum_v lam_vk - phi_dwk)
+    phi_dwk  proportional to
+        (gamma_dk - OWN phi_dwk) (lam_wk - phi_dwk) / (sum_v lam_vk - phi_dwk)
     gamma_dk = alpha_k + sum_w c_dw phi_dwk,      lam_wk = eta + sum_d c_dw phi_dwk
+
+OWN = 1 is CVB0.  Here it is the 2 of the memory-free step (`dpsvi.kernels.collapsed`), which ends
+at a lower perplexity here, too: `python -m experiments.own_counts --kept`.
 
 The statistics are the *changes* of c phi.  lam therefore stays the exact sum of what is kept, and
 nothing decays: incremental inference (Neal and Hinton 1998) rather than a stochastic step.
@@ -15,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.jit import kernel
+from dpsvi.kernels import collapsed
 from dpsvi.kernels.fold import (
     ETA,
     SWEEPS,
@@ -47,6 +52,7 @@ def local(shared, scale, hyper, items, batch, work):
     n_rows, n_columns = rows.shape
     real = rows.dtype.type
     zero, half, unit, part = real(0), real(0.5), real(UNIT), real(1 / UNIT)
+    times = real(collapsed.OWN)
     c, eta = real(scale), real(hyper[n_columns + ETA])
     gamma = work.scratch[:n_columns]
     phi = work.scratch[n_columns : 2 * n_columns]
@@ -78,10 +84,9 @@ def local(shared, scale, hyper, items, batch, work):
                 norm = zero
                 for k in range(n_columns):
                     own = single * real(np.int32(old[k]))
-                    # Without this token no less than the prior is left, in exact arithmetic.
-                    # RACE: a lost write can leave less in lam than this token has put there,
-                    # and on the first visit lam does not hold it yet.
-                    document = max(gamma[k] - own, real(hyper[k]))
+                    # No less than the prior is left.  RACE: a lost write can leave less in lam
+                    # than this token has put there, and on the first visit lam lacks it.
+                    document = max(gamma[k] - times * own, real(hyper[k]))
                     word = max(eta + (c * row[k] - own), eta)
                     phi[k] = document * word / max(size[k] - own, smooth)
                     norm += phi[k]

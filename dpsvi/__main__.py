@@ -11,8 +11,13 @@ import sys
 import traceback
 
 from dpsvi import __version__
-from dpsvi.cluster.world import launched_rank, launched_size
+from dpsvi.cluster.ranks.world import launched_rank, launched_size
 from dpsvi.errors import (
+    BAD_DATA,
+    DIVERGED,
+    FAILURE,
+    LOST,
+    USAGE,
     DataFormatError,
     DivergedError,
     DpsviError,
@@ -22,7 +27,6 @@ from dpsvi.errors import (
     Terminated,
     UsageError,
 )
-from dpsvi.exit_codes import BAD_DATA, DIVERGED, FAILURE, LOST, USAGE
 
 COMMANDS = {
     "fit": "fit a model and write a run folder",
@@ -141,7 +145,7 @@ def _end_rank(code: int, together: bool) -> None:
     """End the job when this rank fails alone, not `together` with all others."""
     if "mpi4py.MPI" not in sys.modules:
         return
-    from dpsvi.cluster.world import abort, launched_with_ulfm, world
+    from dpsvi.cluster.ranks.world import abort, launched_with_ulfm, world
 
     if world().frozen and together and code == 0 and launched_with_ulfm():
         print("dpsvi: finished, but without ranks that were silent", file=sys.stderr, flush=True)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsvi.checks import check_number
-from dpsvi.svi import State
+from dpsvi.errors import check_number
+from dpsvi.training.state import State
 
 
 class Averaged:

@@ -14,7 +14,7 @@ Data flows one way::
 All parameters live in one matrix of natural parameters ``lam = prior + scale * rows``
 (shape ``(n_rows, n_columns)``).  A row is the unit of sparse update, of message and of checkpoint:
 for LDA a row is a word and a column a topic; a mixture, whose every point touches everything, is
-one row.  See :mod:`dpsvi.svi` for why the matrix is kept in that scaled form.
+one row.  See :mod:`dpsvi.training.state` for why the matrix is kept in that scaled form.
 """
 
 from __future__ import annotations
@@ -141,7 +141,10 @@ class Update(NamedTuple):
 
 
 class Parameters(Protocol):
-    """The master's parameters v, as a strategy changes them; :mod:`dpsvi.cluster.parameters`."""
+    """The master's parameters v, as a strategy changes them.
+
+    They are made by :mod:`dpsvi.cluster.nodes.parameters`.
+    """
 
     version: int
     scale: float
@@ -194,14 +197,14 @@ class Event(NamedTuple):
     # cluster go on with the steps that they have, at most those in flight.
     seconds: float
     rate: float  # step size of the last step
-    state: Any  # dpsvi.svi.State
+    state: Any  # dpsvi.training.state.State
 
 
 class Engine(Protocol):
     """A module of :mod:`dpsvi.engines`: carries out a fit on its threads or ranks; blocks."""
 
     def fit(self, job: Any) -> bool:
-        """Carry out a :class:`dpsvi.fit.Job`; raise what any thread or rank raised.
+        """Carry out a :class:`dpsvi.training.driver.Job`; raise what any thread or rank raised.
 
         The value says whether the job's observer ended it.
         """

@@ -14,7 +14,8 @@ def ndcg(recommended, relevant) -> float:
     Parameters
     ----------
     recommended : int array of shape (n_users, n)
-        Items, best first; -1 for none, as :meth:`dpsvi.recommender.Recommender.recommend` answers.
+        Items, best first; -1 for none, as
+        :meth:`dpsvi.families.recommender.Recommender.recommend` answers.
     relevant : sparse or dense matrix of shape (n_users, n_items)
         Gain of each item, >= 0.  Users without any are left out.
 

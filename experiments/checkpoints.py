@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dpsvi import DPSVILDA, load_corpus
-from dpsvi.checkpoint import CheckpointFolder
+from dpsvi.training.checkpoint import CheckpointFolder
 from experiments.provenance import provenance
 
 

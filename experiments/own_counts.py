@@ -27,7 +27,7 @@ _PAIR = {"doc_topic_prior": FIXED_ALPHA, "topic_word_prior": FIXED_ETA}
 def fit(folder: Path, own: float, settings: dict) -> float:
     """Perplexity after a fit with this strength; it is compiled in, hence a process for each."""
     from dpsvi import DPSVILDA
-    from dpsvi.evaluate import completion_perplexity
+    from dpsvi.evaluation.completion import completion_perplexity
     from dpsvi.kernels import collapsed
 
     collapsed.OWN = own

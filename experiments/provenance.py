@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import dpsvi
-from dpsvi.environment import hardware, versions
+from dpsvi.files.environment import hardware, versions
 
 _ROOT = Path(__file__).resolve().parent.parent
 _STATUS = ["status", "--porcelain", "-uno", "--", ".", ":(exclude)experiments/results"]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from dpsvi.cluster.master import Master
-from dpsvi.cluster.messages import deliver
-from dpsvi.cluster.worker import Worker
-from dpsvi.fit import Job
+from dpsvi.cluster.nodes.master import Master
+from dpsvi.cluster.nodes.worker import Worker
+from dpsvi.cluster.transports.messages import deliver
+from dpsvi.training.driver import Job
 
 
 def take_turns(

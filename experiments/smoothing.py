@@ -18,11 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from dpsvi.jit import as_items, compile_local
-from dpsvi.models.lda import DEFAULTS
-from dpsvi.models.lda_steps.model import make_model
-from dpsvi.svi import State
-from dpsvi.task import make_works
+from dpsvi.kernels.jit import as_items, compile_local
+from dpsvi.models.lda.estimator import DEFAULTS
+from dpsvi.models.lda.model import make_model
+from dpsvi.training.state import State
+from dpsvi.training.task import make_works
 from experiments.figures.runs import ALPHA, perplexity, split
 from experiments.provenance import described, provenance
 

@@ -18,15 +18,15 @@ import numpy as np
 
 from dpsvi import strategies
 from dpsvi.cluster import Cluster
-from dpsvi.evaluate import completion_perplexity
-from dpsvi.fit import Job
-from dpsvi.jit import as_items
-from dpsvi.models.lda import DEFAULTS
-from dpsvi.models.lda_steps.model import make_model
-from dpsvi.passes import Passes
-from dpsvi.schedules import robbins_monro
-from dpsvi.svi import State
-from dpsvi.topics import FLOAT
+from dpsvi.evaluation.completion import completion_perplexity
+from dpsvi.families.topics.matrix import FLOAT
+from dpsvi.kernels.jit import as_items
+from dpsvi.models.lda.estimator import DEFAULTS
+from dpsvi.models.lda.model import make_model
+from dpsvi.training.driver import Job
+from dpsvi.training.ledger import Passes
+from dpsvi.training.schedules import robbins_monro
+from dpsvi.training.state import State
 from experiments.held_out import load_split
 from experiments.provenance import provenance
 from experiments.simulated import take_turns
@@ -76,7 +76,7 @@ def main(argv=None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--staleness", type=numbers, default=[0, 1, 2, 4, 8, 16])
     parser.add_argument("--local-steps", type=numbers, default=[1, 4], help="B")
-    parser.add_argument("--most-blind", type=float, help="as in dpsvi.fit.Job")
+    parser.add_argument("--most-blind", type=float, help="as in dpsvi.training.driver.Job")
     parser.add_argument("--steps", default="collapsed,mean_field")
     parser.add_argument("--out", type=Path, default=Path("experiments/results/staleness"))
     args = parser.parse_args(argv)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from scipy import special, stats
 
-from dpsvi.expfam.components import Prior
+from dpsvi.families.mixtures.components import Prior
 
 
 def clusters(rng, n=600, n_features=2, n_components=3, spread=6.0):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import gammaln, logsumexp, psi
 
-from dpsvi.passes import Passes, Work
+from dpsvi.training.ledger import Passes, Work
 
 
 class FixedPasses(Passes):

@@ -6,14 +6,14 @@ from reference import TopicCorpus
 
 from dpsvi import DPSVILDA, VirtualCluster
 from dpsvi.cluster import Cluster
-from dpsvi.cluster.allotment import LOCAL_STEPS, Allotment
+from dpsvi.cluster.nodes.allotment import LOCAL_STEPS, Allotment
 from dpsvi.cluster.virtual import Timing
-from dpsvi.fit import Job
-from dpsvi.jit import as_items
-from dpsvi.models.lda_steps.model import make_model
-from dpsvi.passes import Passes
-from dpsvi.schedules import robbins_monro
-from dpsvi.svi import State
+from dpsvi.kernels.jit import as_items
+from dpsvi.models.lda.model import make_model
+from dpsvi.training.driver import Job
+from dpsvi.training.ledger import Passes
+from dpsvi.training.schedules import robbins_monro
+from dpsvi.training.state import State
 
 FLOAT = np.dtype(np.float32)
 

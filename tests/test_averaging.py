@@ -6,12 +6,12 @@ from reference import documents_of, natural_step, statistics
 
 from dpsvi import DPSVILDA
 from dpsvi.averaging import Averaged
-from dpsvi.fit import fit
-from dpsvi.jit import as_items
-from dpsvi.models.lda_steps.model import make_model
-from dpsvi.passes import Passes, Work
-from dpsvi.schedules import constant
-from dpsvi.svi import State
+from dpsvi.engines import fit
+from dpsvi.kernels.jit import as_items
+from dpsvi.models.lda.model import make_model
+from dpsvi.training.ledger import Passes, Work
+from dpsvi.training.schedules import constant
+from dpsvi.training.state import State
 from experiments.averaging import main
 
 K, ALPHA, ETA, RATE, BATCH, SEED = 4, 0.3, 0.05, 0.1, 10, 7

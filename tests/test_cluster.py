@@ -8,22 +8,23 @@ from reference import FixedPasses, TopicCorpus, documents_of, svi
 
 from dpsvi import engines, strategies
 from dpsvi.base import Model
-from dpsvi.cluster import Cluster, messages
-from dpsvi.cluster.messages import Pool, deliver, parse
-from dpsvi.cluster.steering import Steering
-from dpsvi.cluster.worker import Worker
+from dpsvi.cluster import Cluster
+from dpsvi.cluster.nodes.steering import Steering
+from dpsvi.cluster.nodes.worker import Worker
+from dpsvi.cluster.transports import messages
+from dpsvi.cluster.transports.messages import Pool, deliver, parse
 from dpsvi.errors import DivergedError, DpsviError, DroppedError, LostRankError, UnstableError
-from dpsvi.expfam.components import Prior
+from dpsvi.estimators.arrays import dense_items
 from dpsvi.expfam.gaussian import first_statistics
-from dpsvi.family import dense_items
-from dpsvi.fit import Job
-from dpsvi.jit import as_items
+from dpsvi.families.mixtures.components import Prior
+from dpsvi.kernels.jit import as_items
 from dpsvi.models import gaussian_mixture as gm
-from dpsvi.models.lda_steps.model import LOCAL_STEPS, make_model
-from dpsvi.passes import Cuts, Passes
-from dpsvi.schedules import constant, robbins_monro
+from dpsvi.models.lda.model import LOCAL_STEPS, make_model
 from dpsvi.strategies.displacement import stable_below
-from dpsvi.svi import State
+from dpsvi.training.driver import Job
+from dpsvi.training.ledger import Cuts, Passes
+from dpsvi.training.schedules import constant, robbins_monro
+from dpsvi.training.state import State
 from experiments.simulated import take_turns
 
 FLOAT = np.dtype(np.float32)
@@ -399,7 +400,7 @@ def test_bfloat16_rests_decay_like_the_rows(corpus):
 
 
 def test_bfloat16_rounds_to_nearest_and_keeps_the_error():
-    from dpsvi.cluster.kernels import merge_bfloat16, pack_bfloat16
+    from dpsvi.cluster.nodes.kernels import merge_bfloat16, pack_bfloat16
 
     rng = np.random.default_rng(0)
     end, base = rng.exponential(size=(2, 50, 16)).astype(np.float32)
@@ -448,8 +449,8 @@ def test_updates_that_wait_for_others_are_in_flight(corpus):
 @pytest.mark.parametrize("prefetch", [False, True])
 def test_prefetched_rows_are_in_the_message(corpus, prefetch, monkeypatch):
     """Read later, from the master's own, they would keep it from merging meanwhile."""
-    from dpsvi.cluster.master import Master
-    from dpsvi.cluster.window import Window
+    from dpsvi.cluster.nodes.master import Master
+    from dpsvi.cluster.transports.window import Window
 
     monkeypatch.setattr(messages, "SHARED_FROM", 0)
     work = job(*lda(corpus, "collapsed"), prefetch=prefetch)
@@ -485,7 +486,7 @@ def test_statistics_that_are_no_numbers_never_reach_the_master():
 
 def test_a_worker_with_another_problem_is_named(corpus):
     work = job(*lda(corpus, "collapsed"))
-    from dpsvi.cluster.master import Master
+    from dpsvi.cluster.nodes.master import Master
 
     master = Master(work, 1)
     other = Worker(work._replace(passes=Passes(150, BATCH, 2, 5)))
@@ -505,7 +506,7 @@ def test_the_last_worker_cannot_be_lost(corpus):
 
 def test_a_rank_that_was_left_behind_asks_nobody(monkeypatch):
     """It would wait for ever; and its end must not be that of the others."""
-    from dpsvi.cluster import world
+    from dpsvi.cluster.ranks import world
 
     here = world.World(2, 3, left=True)
     monkeypatch.setattr(world, "world", lambda: here)
@@ -517,7 +518,7 @@ def test_a_rank_that_was_left_behind_asks_nobody(monkeypatch):
 def test_signals_wait_for_the_end_of_a_merge():
     import signal
 
-    from dpsvi.signals import Deferred
+    from dpsvi.training.signals import Deferred
 
     seen = []
     before = signal.signal(signal.SIGUSR1, lambda *_: seen.append("handled"))
@@ -538,7 +539,7 @@ def test_no_signal_breaks_into_a_merge_and_the_second_is_heard_at_once():
     """One that ends the process does; what another one raises waits like the first."""
     import signal
 
-    from dpsvi.signals import Deferred
+    from dpsvi.training.signals import Deferred
 
     seen = []
 

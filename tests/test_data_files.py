@@ -7,8 +7,8 @@ import pytest
 import scipy.io
 import scipy.sparse
 
-from dpsvi.data_files import read_data
 from dpsvi.errors import DataFormatError
+from dpsvi.files.arrays import read_data
 
 
 @pytest.fixture

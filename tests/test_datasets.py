@@ -7,6 +7,8 @@ import pooch
 import pytest
 
 from dpsvi import datasets
+from dpsvi.datasets import lee, nytimes
+from dpsvi.datasets.__main__ import main
 from dpsvi.errors import CorpusFormatError
 
 
@@ -35,13 +37,13 @@ def test_lee():
 
 
 def test_lee_without_gensim(monkeypatch):
-    monkeypatch.setattr(datasets, "find_spec", lambda name: None)
+    monkeypatch.setattr(lee, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="pip install gensim"):
         datasets.load_lee()
 
 
 def test_nytimes_leaves_out_empty_documents(folder, monkeypatch, caplog, recwarn):
-    monkeypatch.setattr(datasets, "NYTIMES_HEADER", (4, 2, 3))
+    monkeypatch.setattr(nytimes, "NYTIMES_HEADER", (4, 2, 3))
     put(folder, "4\n2\n3\n1 1 5\n1 2 1\n4 1 2\n", ["a", "b"])
     with caplog.at_level(logging.INFO):
         corpus = datasets.fetch_nytimes()
@@ -86,7 +88,7 @@ def test_nytimes_without_network(monkeypatch, tmp_path):
 def test_command(tmp_path, capsys):
     path = tmp_path / "docword.x.txt"
     path.write_text("2\n3\n3\n1 1 2\n1 3 1\n2 2 4\n")
-    datasets.main([str(path)])
+    main([str(path)])
     assert capsys.readouterr().out == "2 documents, 3 words, 3 entries, 7 tokens\n"
-    datasets.main(["lee"])
+    main(["lee"])
     assert capsys.readouterr().out.startswith("300 documents")

@@ -17,16 +17,16 @@ from scipy.optimize import brentq
 from sklearn.mixture import BayesianGaussianMixture
 
 from dpsvi import DPSVIDPMixture
-from dpsvi.expfam import mixture
-from dpsvi.expfam.components import Prior
-from dpsvi.expfam.digamma import trigamma
+from dpsvi.engines import fit
+from dpsvi.estimators.arrays import dense_items
 from dpsvi.expfam.gaussian import first_statistics
 from dpsvi.expfam.stick_breaking import Sticks, by_size, concentration, expected_log_weights
-from dpsvi.family import dense_items
-from dpsvi.fit import fit
+from dpsvi.families.mixtures import mixture
+from dpsvi.families.mixtures.components import Prior
+from dpsvi.kernels.digamma import trigamma
 from dpsvi.models import dp_mixture as dp
-from dpsvi.schedules import constant
-from dpsvi.svi import State
+from dpsvi.training.schedules import constant
+from dpsvi.training.state import State
 
 PRIORS = pytest.mark.parametrize("weights", [(2.0, 1.5), (0.8,)], ids=["learned", "given"])
 

@@ -16,14 +16,15 @@ from reference import FixedPasses, TopicCorpus, documents_of, svi
 
 from dpsvi import engines
 from dpsvi.base import Model
-from dpsvi.engines.threads import _crew
+from dpsvi.engines import fit
 from dpsvi.errors import DivergedError
-from dpsvi.fit import Job, fit
-from dpsvi.jit import as_items
-from dpsvi.models.lda_steps.model import LOCAL_STEPS, make_model
-from dpsvi.passes import Passes, Work
-from dpsvi.schedules import constant, robbins_monro
-from dpsvi.svi import State
+from dpsvi.kernels.jit import as_items
+from dpsvi.models.lda.model import LOCAL_STEPS, make_model
+from dpsvi.training.driver import Job
+from dpsvi.training.ledger import Passes, Work
+from dpsvi.training.schedules import constant, robbins_monro
+from dpsvi.training.state import State
+from dpsvi.training.thread_pool import _crew
 
 FLOAT = np.dtype(np.float32)
 ENGINES = engines.names()
@@ -212,13 +213,13 @@ def toy(local, n_items, real=FLOAT, hyper=0.0):
 def segments(monkeypatch):
     """Number of steps in each call of the engine: between two of them the threads have met."""
     seen = []
-    from dpsvi.engines.threads import run
+    from dpsvi.training.thread_pool import run
 
     def spy(task, n_steps):
         seen.append(n_steps)
         run(task, n_steps)
 
-    monkeypatch.setattr("dpsvi.engines.threads.run", spy)
+    monkeypatch.setattr("dpsvi.training.thread_pool.run", spy)
     return seen
 
 
@@ -412,7 +413,7 @@ def test_lost_writes_stay_below_one_percent(zipf):
 @pytest.mark.parametrize("local_step", LOCAL_STEPS)
 def test_two_threads_learn_as_well_as_one(zipf, local_step):
     """Bound per token of the training documents: within the spread of the order of documents."""
-    from dpsvi.evaluate import completion_perplexity
+    from dpsvi.evaluation.completion import completion_perplexity
 
     def log_likelihood(**settings):
         state = fit_lda(zipf, local_step, n_passes=3, batch_size=16, **settings)
@@ -530,8 +531,8 @@ IMPATIENT = """
 import os, signal, threading, time
 from types import SimpleNamespace
 import numpy as np
-from dpsvi.engines import threads
-from dpsvi.engines.loop import RUNNING
+from dpsvi.training import thread_pool
+from dpsvi.training.loop import RUNNING
 
 begun, left = threading.Event(), []
 
@@ -550,7 +551,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may ignore 
 threading.Thread(target=interrupt).start()
 task = SimpleNamespace(works=[None, None], run_thread=run_thread, stop=np.array([RUNNING]))
 try:
-    threads.run(task, 10)
+    thread_pool.run(task, 10)
 except KeyboardInterrupt:
     print("interrupted", sorted(left))
 """

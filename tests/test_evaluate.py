@@ -15,7 +15,7 @@ from reference import local_step as slow_local_step
 
 from dpsvi import DPSVILDA
 from dpsvi.corpus import Corpus
-from dpsvi.evaluate import completion_perplexity, split_tokens
+from dpsvi.evaluation.completion import completion_perplexity, split_tokens
 
 ALPHA = 0.1
 

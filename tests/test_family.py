@@ -14,9 +14,9 @@ import dpsvi
 from dpsvi import VirtualCluster, models
 from dpsvi.__main__ import main
 from dpsvi.errors import ModelFormatError
-from dpsvi.family import FamilyEstimator, count, dense_items, take
-from dpsvi.jit import compile_local
-from dpsvi.task import make_works
+from dpsvi.estimators.arrays import FamilyEstimator, count, dense_items, take
+from dpsvi.kernels.jit import compile_local
+from dpsvi.training.task import make_works
 
 NAMES = members.names()
 every_member = pytest.mark.parametrize("name", NAMES)

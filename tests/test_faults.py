@@ -15,8 +15,8 @@ import pytest
 from mpi_tools import EVERY_MPI, launch, needs, until
 
 from dpsvi import DPSVILDA, load_corpus
-from dpsvi.checkpoint import read_newest
-from dpsvi.cluster import messages
+from dpsvi.cluster.transports import messages
+from dpsvi.training.checkpoint import read_newest
 
 pytestmark = [pytest.mark.fault, pytest.mark.mpi]
 ULFM = ["--with-ft", "ulfm"]
@@ -240,7 +240,7 @@ def test_a_rank_that_wakes_up_too_late_does_no_harm(kind, shared, corpus_file, t
     out, program = tmp_path / "run", tmp_path / "program.py"
     program.write_text(
         "import sys\n"
-        "import dpsvi.cluster.messages as messages\n"
+        "import dpsvi.cluster.transports.messages as messages\n"
         "from dpsvi.__main__ import main\n"
         f"messages.SHARED_FROM = {0 if shared else messages.SHARED_FROM}\n"
         "sys.exit(main(sys.argv[1:]))\n"
@@ -292,8 +292,8 @@ def test_a_rank_lost_while_it_reads_the_shared_rows(number, corpus_file, tmp_pat
     out, program = tmp_path / "run", tmp_path / "program.py"
     program.write_text(
         "import os, sys\n"
-        "import dpsvi.cluster.messages as messages\n"
-        "from dpsvi.cluster.window import Window\n"
+        "import dpsvi.cluster.transports.messages as messages\n"
+        "from dpsvi.cluster.transports.window import Window\n"
         "from dpsvi.__main__ import main\n"
         "messages.SHARED_FROM = 0\n"
         "end, reads = Window.end, []\n"

@@ -16,16 +16,17 @@ from mixture_reference import (
 from scipy import special, stats
 from sklearn.mixture import BayesianGaussianMixture
 
-from dpsvi.expfam import dirichlet, mixture, normal_gamma, normal_wishart
-from dpsvi.expfam.digamma import digamma
+from dpsvi.engines import fit
+from dpsvi.estimators.arrays import dense_items
+from dpsvi.expfam import dirichlet, normal_gamma, normal_wishart
 from dpsvi.expfam.gaussian import first_statistics
-from dpsvi.family import dense_items
-from dpsvi.fit import fit
+from dpsvi.families.mixtures import mixture
+from dpsvi.kernels.digamma import digamma
 from dpsvi.models import gaussian_mixture as gm
 from dpsvi.models.gaussian_mixture import DPSVIGaussianMixture
-from dpsvi.schedules import constant
-from dpsvi.svi import State
-from dpsvi.task import make_task, make_works
+from dpsvi.training.schedules import constant
+from dpsvi.training.state import State
+from dpsvi.training.task import make_task, make_works
 
 ALPHA = 0.7
 TYPES = pytest.mark.parametrize("covariance_type", ["full", "diag"])

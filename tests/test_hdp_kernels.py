@@ -20,15 +20,15 @@ from reference_hdp import (
 from scipy.special import betaln
 
 from dpsvi.corpus import Corpus
-from dpsvi.fit import fit
-from dpsvi.jit import as_items, compile_local
-from dpsvi.models.hdp_steps.mean_field import explain
-from dpsvi.models.hdp_steps.model import LOCAL_STEPS, make_model
-from dpsvi.models.hdp_steps.sticks import expected_log_weights, expected_weights
-from dpsvi.schedules import constant
-from dpsvi.svi import State
-from dpsvi.task import make_works
-from dpsvi.topics import FLOAT
+from dpsvi.engines import fit
+from dpsvi.families.topics.matrix import FLOAT
+from dpsvi.kernels.jit import as_items, compile_local
+from dpsvi.models.hdp.mean_field import explain
+from dpsvi.models.hdp.model import LOCAL_STEPS, make_model
+from dpsvi.models.hdp.sticks import expected_log_weights, expected_weights
+from dpsvi.training.schedules import constant
+from dpsvi.training.state import State
+from dpsvi.training.task import make_works
 
 T, TRUNCATION, ALPHA_0, OMEGA, ETA = 7, 4, 1.5, 0.8, 0.05
 TABLES = np.array([3.0, 40.0, 0.0, 12.5, 7.0, 0.3, 25.0])

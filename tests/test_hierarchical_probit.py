@@ -11,8 +11,8 @@ from scipy.stats import truncnorm
 
 import dpsvi
 from dpsvi import DPSVIHierarchicalProbit
+from dpsvi.estimators.arrays import count
 from dpsvi.expfam.truncated_normal import log_cdf
-from dpsvi.family import count
 
 
 def population(rng, n_groups, n_rows, n_features=2):
@@ -106,8 +106,8 @@ CIRCLES = [
 
 def test_hard_groups_reach_the_maximum(rng):
     """No other point is better, and the gradient is 0 but for rounding."""
-    from dpsvi.expfam.population import as_group, scratch_size
-    from dpsvi.expfam.probit import find_mean
+    from dpsvi.families.hierarchical.population import as_group, scratch_size
+    from dpsvi.families.hierarchical.probit import find_mean
 
     cases = list(CIRCLES)
     for _ in range(100):

@@ -17,12 +17,12 @@ from scipy import special, stats
 
 import dpsvi
 from dpsvi import DPSVIHMM
-from dpsvi.expfam import markov
-from dpsvi.family import count, dense_items
-from dpsvi.jit import compile_local
-from dpsvi.models.hmm_parts.model import read
-from dpsvi.models.hmm_parts.sequences import offsets_of, windows
-from dpsvi.task import make_works
+from dpsvi.estimators.arrays import count, dense_items
+from dpsvi.kernels.jit import compile_local
+from dpsvi.models.hmm import markov
+from dpsvi.models.hmm.model import read
+from dpsvi.models.hmm.sequences import offsets_of, windows
+from dpsvi.training.task import make_works
 
 MEANS = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])
 TRANS = np.array([[0.8, 0.1, 0.1], [0.05, 0.9, 0.05], [0.2, 0.2, 0.6]])

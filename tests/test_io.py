@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpsvi import io
 from dpsvi.errors import DpsviError, ModelFormatError
+from dpsvi.files import io
 
 ARRAYS = {
     "lambda": np.arange(12, dtype=np.float32).reshape(3, 4) + 0.1,

@@ -48,81 +48,116 @@ def importers(layer):
     return {name for name, used in MODULES.items() if any(within(u, layer) for u in used)}
 
 
-FACE = {
-    "dpsvi.commands", "dpsvi.component_prior", "dpsvi.engine_parameters", "dpsvi.estimator",
-    "dpsvi.family", "dpsvi.hierarchical", "dpsvi.interop", "dpsvi.mixture_model", "dpsvi.monitor",
-    "dpsvi.recommender", "dpsvi.report", "dpsvi.topic_fit", "dpsvi.topic_model",
-}  # fmt: skip
-RUNS = {"dpsvi.engines", "dpsvi.fit", "dpsvi.task", "dpsvi.cluster", "dpsvi.checkpoint"}
-MPI_SIDE = {
-    "dpsvi.engines.mpi", "dpsvi.cluster.channel", "dpsvi.cluster.pulse", "dpsvi.cluster.world",
-    "dpsvi.cluster.lead", "dpsvi.cluster.follow",
-}  # fmt: skip
-# layer: what it must know nothing of, besides the layers of FACE
+# Sub-packages and root modules, from the lowest layer to the highest: imports go down only.
+LAYERS = [
+    {"errors", "base"},
+    {"kernels", "files", "corpus", "datasets", "strategies", "interop", "ranking"},
+    {"expfam", "evaluation", "training", "report"},
+    {"cluster"},
+    {"engines"},
+    {"averaging", "estimators"},
+    {"families"},
+    {"models"},
+    {"commands"},
+    {"__main__"},
+]
+LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}
+# Parts of one layer of which the first may use the second.
+BESIDE = {("datasets", "corpus"), ("interop", "corpus")}
+MPI_SIDE = {"dpsvi.engines.mpi", "dpsvi.cluster.ranks", "dpsvi.cluster.transports.channel"}
+# These know nothing of dpsvi, or of the second.
 BLIND = {
     "dpsvi.base": {"dpsvi"},
     "dpsvi.errors": {"dpsvi"},
-    "dpsvi.checks": {"dpsvi"},
-    "dpsvi.schedules": RUNS
-    | {"dpsvi.models", "dpsvi.svi", "dpsvi.corpus", "dpsvi.kernels", "dpsvi.jit"},
-    "dpsvi.jit": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.kernels", "dpsvi.corpus"},
-    "dpsvi.kernels": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.schedules", "dpsvi.corpus"},
-    "dpsvi.expfam": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.schedules", "dpsvi.corpus"},
-    "dpsvi.svi": RUNS | {"dpsvi.models", "dpsvi.schedules", "dpsvi.corpus"},
-    "dpsvi.strategies": RUNS | {"dpsvi.models", "dpsvi.schedules", "dpsvi.corpus", "dpsvi.jit"},
-    "dpsvi.engines": {"dpsvi.models", "dpsvi.kernels", "dpsvi.schedules", "dpsvi.evaluate"},
-    "dpsvi.task": {"dpsvi.models", "dpsvi.kernels", "dpsvi.schedules", "dpsvi.evaluate"},
-    "dpsvi.fit": {"dpsvi.models", "dpsvi.kernels", "dpsvi.schedules", "dpsvi.evaluate"},
-    "dpsvi.passes": RUNS | {"dpsvi.models", "dpsvi.schedules", "dpsvi.svi", "dpsvi.jit"},
-    "dpsvi.checkpoint": {"dpsvi.models", "dpsvi.kernels", "dpsvi.schedules", "dpsvi.cluster"},
-    "dpsvi.cluster": {"dpsvi.models", "dpsvi.kernels", "dpsvi.schedules", "dpsvi.evaluate"},
-    "dpsvi.cluster.master": MPI_SIDE,
-    "dpsvi.cluster.worker": MPI_SIDE,
-    "dpsvi.corpus": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.jit", "dpsvi.kernels"},
-    "dpsvi.evaluate": RUNS | {"dpsvi.models", "dpsvi.svi"},
-    "dpsvi.topics": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.schedules", "dpsvi.corpus"},
-    "dpsvi.io": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.corpus"},
-    "dpsvi.memory": {"dpsvi"},
-    "dpsvi.telemetry": {"dpsvi"},
-    "dpsvi.report": RUNS | {"dpsvi.models", "dpsvi.svi", "dpsvi.estimator"},
-    "dpsvi.models.hdp_steps": RUNS | {"dpsvi.schedules", "dpsvi.svi", "dpsvi.corpus"},
-    "dpsvi.models.lda_steps": RUNS | {"dpsvi.schedules", "dpsvi.svi", "dpsvi.corpus"},
+    "dpsvi.kernels.memory": {"dpsvi"},
+    "dpsvi.training.progress": {"dpsvi"},
+    "dpsvi.training.schedules": {"dpsvi.training"},
+    "dpsvi.training.ledger": {"dpsvi.training"},
+    "dpsvi.training.state": {"dpsvi.training"},
+    "dpsvi.cluster.nodes": MPI_SIDE,
+    "dpsvi.cluster.virtual": MPI_SIDE,
 }
+
+
+def part_of(name):
+    return name.split(".")[1] if "." in name else None
+
+
+def test_every_part_has_a_layer():
+    assert {part_of(name) for name in MODULES} - {None} == set(LAYER_OF)
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_imports_go_down(name):
+    if name == "dpsvi":
+        return  # it names all that users import, and loads none of it
+    for used in MODULES[name]:
+        there = part_of(used)
+        if not within(used, "dpsvi") or there not in LAYER_OF or there == part_of(name):
+            continue
+        down = LAYER_OF[there] < LAYER_OF[part_of(name)] or (part_of(name), there) in BESIDE
+        assert down, f"{name} imports {used}"
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    open_, closed = [], set()
+
+    def visit(name):
+        assert name not in open_, " -> ".join([*open_[open_.index(name) :], name])
+        if name in closed:
+            return
+        open_.append(name)
+        for used in sorted(MODULES[name] & MODULES.keys() - {"dpsvi"}):
+            # `from package import module` names the package, too.
+            if not within(name, used):
+                visit(used)
+        closed.add(open_.pop())
+
+    for name in sorted(MODULES.keys() - {"dpsvi"}):
+        visit(name)
 
 
 @pytest.mark.parametrize("layer", BLIND)
 def test_layer(layer):
     members = {name for name in MODULES if within(name, layer)}
     assert members, f"{layer} is gone: this table must follow"
-    forbidden = BLIND[layer] | FACE - {layer}
     for member in sorted(members):
         for used in MODULES[member]:
             if not within(used, layer):
-                bad = [f for f in forbidden if within(used, f)]
+                bad = [f for f in BLIND[layer] if within(used, f)]
                 assert not bad, f"{member} imports {used}"
 
 
+def test_the_root_is_small():
+    modules = [path.name for path in PACKAGE.glob("*.py")]
+    assert len(modules) <= 6, modules
+
+
 def test_models_do_not_know_each_other():
-    models = [name for name in MODULES if name.count(".") == 2 and within(name, "dpsvi.models")]
-    assert {"dpsvi.models.lda", "dpsvi.models.gaussian_mixture"} <= set(models)
-    for name in models:
-        prefix = name + "_"  # lda and lda_steps are one model
-        for used in MODULES[name]:
-            if within(used, "dpsvi.models") and used != "dpsvi.models":
-                assert used.startswith((name, prefix)), f"{name} imports {used}"
+    models = {".".join(name.split(".")[:3]) for name in MODULES if within(name, "dpsvi.models")}
+    assert {"dpsvi.models.lda", "dpsvi.models.gaussian_mixture"} <= models
+    for name in MODULES:
+        if within(name, "dpsvi.models") and name != "dpsvi.models":
+            model = ".".join(name.split(".")[:3])
+            for used in MODULES[name]:
+                if within(used, "dpsvi.models") and used != "dpsvi.models":
+                    assert within(used, model), f"{name} imports {used}"
 
 
 HOMES = {
-    "mpi4py": {"dpsvi.cluster.channel", "dpsvi.cluster.pulse", "dpsvi.cluster.world"},
+    "mpi4py": {
+        "dpsvi.cluster.transports.channel", "dpsvi.cluster.ranks.pulse",
+        "dpsvi.cluster.ranks.world",
+    },  # fmt: skip
     "gensim": {"dpsvi.interop"},
     "torch": {"dpsvi.rl"},
     "matplotlib": set(),
     "pandas": set(),
     "joblib": set(),
-    "tqdm": {"dpsvi.telemetry"},
+    "tqdm": {"dpsvi.training.progress"},
     "pooch": {"dpsvi.datasets"},
-    "safetensors": {"dpsvi.io"},
-    "llvmlite": {"dpsvi.jit"},
+    "safetensors": {"dpsvi.files.io"},
+    "llvmlite": {"dpsvi.kernels.jit"},
 }
 
 
@@ -139,13 +174,15 @@ VERY_SLOW = ["numpy", "scipy", "numba", "sklearn"]
 LOADED = {
     "import dpsvi": SLOW + VERY_SLOW + ["dpsvi.models", "dpsvi.engines", "dpsvi.corpus"],
     "import dpsvi.__main__": SLOW + VERY_SLOW,
-    "import dpsvi.base, dpsvi.svi, dpsvi.schedules": [*SLOW, "sklearn", "scipy", "dpsvi.models"],
-    "import dpsvi.fit, dpsvi.engines.threads": [*SLOW, "sklearn", "dpsvi.models"],
+    "import dpsvi.base, dpsvi.training.state, dpsvi.training.schedules": [
+        *SLOW, "sklearn", "scipy", "dpsvi.models",
+    ],
+    "import dpsvi.training.driver, dpsvi.engines.threads": [*SLOW, "sklearn", "dpsvi.models"],
     "from dpsvi import Corpus, as_corpus, load_corpus": [*SLOW, "sklearn", "dpsvi.models"],
     # scikit-learn itself loads pandas where it is installed
     "from dpsvi import DPSVILDA": [*SLOW[2:], "gensim", "dpsvi.models.gaussian_mixture"],
-    "from dpsvi import DPSVIHDP": [*SLOW[2:], "gensim", "dpsvi.models.lda"],
-    "from dpsvi import DPSVIGaussianMixture": [*SLOW[2:], "gensim", "dpsvi.models.lda"],
+    "from dpsvi import DPSVIHDP": [*SLOW[2:], "gensim", "dpsvi.models.lda.estimator"],
+    "from dpsvi import DPSVIGaussianMixture": [*SLOW[2:], "gensim", "dpsvi.models.lda.estimator"],
 }
 
 

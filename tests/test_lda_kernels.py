@@ -18,20 +18,21 @@ from scipy.special import psi
 
 from dpsvi import engines
 from dpsvi.corpus import Corpus
-from dpsvi.evaluate import infer_documents
-from dpsvi.fit import Job, fit
-from dpsvi.jit import as_items, compile_local
+from dpsvi.engines import fit
+from dpsvi.evaluation.completion import infer_documents
+from dpsvi.families.topics.matrix import document_bounds
 from dpsvi.kernels.collapsed import OWN
-from dpsvi.models.lda_steps.model import (
+from dpsvi.kernels.jit import as_items, compile_local
+from dpsvi.models.lda.model import (
     LOCAL_STEPS,
     make_model,
     with_responsibilities,
 )
-from dpsvi.models.lda_steps.responsibilities import sum_kept
-from dpsvi.schedules import constant
-from dpsvi.svi import State
-from dpsvi.task import make_works
-from dpsvi.topics import document_bounds
+from dpsvi.models.lda.responsibilities import sum_kept
+from dpsvi.training.driver import Job
+from dpsvi.training.schedules import constant
+from dpsvi.training.state import State
+from dpsvi.training.task import make_works
 
 FLOAT = np.dtype(np.float32)
 ALPHA, ETA = np.array([0.1, 0.2, 0.5, 0.7, 0.05]), 0.05

@@ -6,15 +6,15 @@ from reference import TopicCorpus, collapsed_step, documents_of
 from scipy.special import gammaln
 
 from dpsvi import DPSVIHDP, DPSVILDA
-from dpsvi.jit import as_items
-from dpsvi.learned_priors import (
+from dpsvi.families.topics.learned_priors import (
     RANGE,
     WithoutOwn,
     fixed_point_eta,
     learned_concentration,
     learned_eta,
 )
-from dpsvi.topics import FLOAT
+from dpsvi.families.topics.matrix import FLOAT
+from dpsvi.kernels.jit import as_items
 
 
 def items_of(corpus):

@@ -7,7 +7,7 @@ from scipy import stats
 
 from dpsvi import DPSVIMatrixFactorization
 from dpsvi.kernels.normal import all_moments, n_columns
-from dpsvi.models.matrix_factorization_parts.model import read
+from dpsvi.models.matrix_factorization.model import read
 
 ALPHA_X, ALPHA_V, A0, B0 = 1.5, 0.7, 2.0, 3.0
 PRIOR = dict(user_precision=ALPHA_X, item_precision=ALPHA_V, noise_shape=A0, noise_rate=B0)

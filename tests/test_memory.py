@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpsvi.memory import aligned, as_aligned
+from dpsvi.kernels.memory import aligned, as_aligned
 
 
 @pytest.mark.parametrize("real", [np.float32, np.float64])

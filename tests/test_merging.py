@@ -16,12 +16,13 @@ from mixture_reference import (
 from scipy.special import gammaln, xlogy
 
 from dpsvi import DPSVIDPMixture, DPSVIGaussianMixture
-from dpsvi.expfam import dirichlet, mixture
+from dpsvi.expfam import dirichlet
 from dpsvi.expfam.gaussian import first_statistics, statistics
-from dpsvi.expfam.merging import merge
 from dpsvi.expfam.stick_breaking import Sticks
+from dpsvi.families.mixtures import mixture
+from dpsvi.families.mixtures.merging import merge
 from dpsvi.models import dp_mixture
-from dpsvi.svi import State
+from dpsvi.training.state import State
 
 ALPHA, OMEGA = 0.4, (2.0, 1.5)
 

@@ -17,12 +17,12 @@ from mixture_reference import (
 from scipy import special, stats
 
 from dpsvi import DPSVIDPMixture, DPSVIGaussianMixture
-from dpsvi.expfam import mixture
+from dpsvi.estimators.arrays import dense_items
 from dpsvi.expfam.gaussian import first_statistics
-from dpsvi.family import dense_items
+from dpsvi.families.mixtures import mixture
 from dpsvi.models import dp_mixture, gaussian_mixture
-from dpsvi.svi import State
-from dpsvi.task import make_task, make_works
+from dpsvi.training.state import State
+from dpsvi.training.task import make_task, make_works
 
 TYPES = pytest.mark.parametrize("covariance_type", ["full", "diag"])
 CLASSES = pytest.mark.parametrize("cls", [DPSVIGaussianMixture, DPSVIDPMixture])

@@ -8,7 +8,7 @@ import pytest
 from mpi_tools import EVERY_MPI, INSTALLED, PYTHONS, launch
 
 from dpsvi.__main__ import main
-from dpsvi.cluster import world
+from dpsvi.cluster.ranks import world
 from dpsvi.errors import LauncherError
 
 pytestmark = pytest.mark.mpi
@@ -82,7 +82,7 @@ def test_long_messages_go_in_chunks(kind, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         f"import sys; sys.path.insert(0, {str(PROGRAM.parent)!r})\n"
-        "import dpsvi.cluster.channel as channel, mpi_fit\n"
+        "import dpsvi.cluster.transports.channel as channel, mpi_fit\n"
         "channel.CHUNK = 10_000\n"
         f"mpi_fit.main({str(tmp_path / 'fit')!r}, 'collapsed', 'max_iter=2', 'local_steps=2',"
         " 'learning_rate=0.1')\n"
@@ -106,9 +106,9 @@ def test_memory_that_ranks_share_changes_nothing(kind, settings, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         f"import sys; sys.path.insert(0, {str(PROGRAM.parent)!r})\n"
-        "import dpsvi.cluster.messages as messages, mpi_fit\n"
-        "from dpsvi.cluster.channel import Channel\n"
-        "from dpsvi.cluster.worker import Worker\n"
+        "import dpsvi.cluster.transports.messages as messages, mpi_fit\n"
+        "from dpsvi.cluster.transports.channel import Channel\n"
+        "from dpsvi.cluster.nodes.worker import Worker\n"
         "messages.SHARED_FROM = 0\n"
         "found, read, seen = Channel._found, Worker._read, set()\n"
         "def look(self, rank, message):\n"
@@ -139,7 +139,7 @@ def test_an_exception_on_any_rank_ends_all(kind, rank, tmp_path):
         "from mpi4py import MPI\n"
         "X, estimator = mpi_fit.problem('collapsed')\n"
         f"if MPI.COMM_WORLD.Get_rank() == {rank}:\n"
-        "    import dpsvi.cluster.worker as w, dpsvi.cluster.master as m\n"
+        "    import dpsvi.cluster.nodes.worker as w, dpsvi.cluster.nodes.master as m\n"
         "    def fail(*arguments): raise RuntimeError('this rank is broken')\n"
         "    w.Worker.turn = m.Master._collect = fail\n"
         "estimator.set_params(engine='mpi', max_iter=100).fit(X)\n"

@@ -9,10 +9,10 @@ import time
 import numpy as np
 import pytest
 
-from dpsvi.cluster.buffers import Buffer, Place
-from dpsvi.cluster.messages import SHARED_FROM, Pool, parse
-from dpsvi.cluster.neighbours import Neighbours
-from dpsvi.cluster.window import Window, opened
+from dpsvi.cluster.transports.buffers import Buffer, Place
+from dpsvi.cluster.transports.messages import SHARED_FROM, Pool, parse
+from dpsvi.cluster.transports.neighbours import Neighbours
+from dpsvi.cluster.transports.window import Window, opened
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="shared memory needs Linux")
 
@@ -41,7 +41,7 @@ def test_another_process_reads_and_writes_the_same_bytes():
     buffer = Buffer.shared(1 << 16)
     buffer.bytes[100] = 7
     code = (
-        "from dpsvi.cluster.buffers import Buffer, Place\n"
+        "from dpsvi.cluster.transports.buffers import Buffer, Place\n"
         f"buffer = Buffer.of(Place{tuple(buffer.place)})\n"
         "assert buffer.foreign and len(buffer.bytes) == 1 << 16\n"
         "buffer.bytes[101] = buffer.bytes[100] + 1\n"
@@ -164,7 +164,7 @@ def test_nobody_is_merged_with_while_somebody_reads():
 def test_rows_come_back_from_the_window():
     """Also when the fit fails; a fork of the process later must not share them."""
     from dpsvi.base import Shared
-    from dpsvi.svi import State
+    from dpsvi.training.state import State
 
     rows = np.ones((3, 4), np.float32)
     state = State(None, Shared(rows, np.zeros((1, 4)), np.zeros((0, 0)), np.zeros((0, 0))))
@@ -181,8 +181,8 @@ def test_two_ranks_that_end_together_let_nobody_wait():
     """When the first is dropped there is room for what the second had asked for."""
     from types import SimpleNamespace
 
-    from dpsvi.cluster.lead import _serve
-    from dpsvi.cluster.world import World
+    from dpsvi.cluster.ranks.lead import _serve
+    from dpsvi.cluster.ranks.world import World
 
     window, dropped = Window.like(np.zeros((3, 4), np.float32), 4, {1, 2}), []
 
@@ -214,8 +214,8 @@ def test_a_rank_that_asks_and_dies_lets_nobody_wait(asked, leaves):
     """
     from types import SimpleNamespace
 
-    from dpsvi.cluster.lead import _serve
-    from dpsvi.cluster.world import World
+    from dpsvi.cluster.ranks.lead import _serve
+    from dpsvi.cluster.ranks.world import World
 
     pool, window = Pool(), Window.like(np.zeros((3, 4), np.float32), 3, {1, 2})
     waiting = {1} if asked == "before" else set()
@@ -266,8 +266,8 @@ def test_the_end_waits_for_whoever_lives():
     """One that has said good-bye beats no more, and is not lost while another one takes longer."""
     from types import SimpleNamespace
 
-    from dpsvi.cluster.lead import _dismiss
-    from dpsvi.cluster.world import World
+    from dpsvi.cluster.ranks.lead import _dismiss
+    from dpsvi.cluster.ranks.world import World
 
     pool, heard, looks = Pool(), {1, 2, 3}, iter(range(1000))
     byes = {0: 1, 50: 2}  # look number: rank; rank 3 falls silent

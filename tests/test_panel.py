@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpsvi.corpus import Corpus
-from dpsvi.evaluate import completion_perplexity
+from dpsvi.evaluation.completion import completion_perplexity
 from experiments.panel import __main__ as panel
 from experiments.panel import cells, corpora, libraries, losses, plan, reading, table
 from experiments.panel.options import parse

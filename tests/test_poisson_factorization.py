@@ -9,10 +9,10 @@ from scipy.special import digamma, gammaln, polygamma
 
 from dpsvi import DPSVIPoissonFactorization
 from dpsvi.expfam import gamma
-from dpsvi.expfam.digamma import exp_digamma
-from dpsvi.jit import kernel
+from dpsvi.kernels.digamma import exp_digamma
+from dpsvi.kernels.jit import kernel
 from dpsvi.kernels.poisson import SWEEPS, solve_rate
-from dpsvi.models.poisson_factorization_parts.model import completion, read
+from dpsvi.models.poisson_factorization.model import completion, read
 
 A, A1, B1, C, C1, D1 = 0.4, 0.5, 2.0, 0.6, 0.7, 3.0  # a, a', b', c, c', d'
 PRIOR = dict(
@@ -335,7 +335,7 @@ def test_score_by_hand(fitted, monkeypatch):
     X = X[2500:2530]
     first = np.floor(X / 2)
     known = scipy.sparse.csr_array(X)
-    module = "dpsvi.models.poisson_factorization_parts.model.split_tokens"
+    module = "dpsvi.models.poisson_factorization.model.split_tokens"
     monkeypatch.setattr(module, lambda value: (np.floor(value / 2), value - np.floor(value / 2)))
     q = read(model._state)
     size = (q.shape / q.rate).sum(axis=0) / 2

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dpsvi.__main__ import main
+from dpsvi.commands.run_folder import RunFolder
 from dpsvi.errors import DivergedError
-from dpsvi.run_folder import RunFolder
 
 SETTINGS = {"name": "hmm"}
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dpsvi.schedules import LR_RULES, constant, robbins_monro, scaled_rate
+from dpsvi.training.schedules import LR_RULES, constant, robbins_monro, scaled_rate
 
 T = np.array([0, 1, 2, 10, 1000, 10**7])
 

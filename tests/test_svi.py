@@ -7,8 +7,8 @@ import pytest
 from reference import natural_step
 
 from dpsvi.base import Model
-from dpsvi.schedules import constant, robbins_monro
-from dpsvi.svi import State, step_tables
+from dpsvi.training.schedules import constant, robbins_monro
+from dpsvi.training.state import State, step_tables
 
 V, K, N, S = 40, 16, 500, 20
 PRIOR = 0.05

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from lda_cases import make
 
-from dpsvi import telemetry
+from dpsvi.training import progress
 
 LINE = r"DPSVILDA: 3 of 3 passes, [\d.]+ s, [\d,]+ documents/s, perplexity [\d.]+\n"
 SHOWN = """
@@ -33,7 +33,7 @@ def test_progress_is_a_line_where_there_is_no_terminal(verbose):
 @pytest.mark.parametrize("kept", [False, True])
 def test_progress_is_told_now_and_then(X, kept, capsys, monkeypatch):
     """Of all phases of a fit, and of no pass twice."""
-    monkeypatch.setattr(telemetry, "_LINE_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
     told = []
 
     def wait_for_a_line(event):
@@ -65,4 +65,4 @@ def test_a_notebook_has_a_bar_if_it_has_widgets(widgets, monkeypatch):
     notebook = SimpleNamespace(get_ipython=lambda: _Shell)
     monkeypatch.setitem(sys.modules, "IPython", notebook)
     monkeypatch.setattr(tqdm.notebook, "IProgress", object if widgets else None)
-    assert telemetry._bar() is (tqdm.notebook.tqdm if widgets else None)
+    assert progress._bar() is (tqdm.notebook.tqdm if widgets else None)

@@ -5,10 +5,11 @@ import pytest
 from reference import TopicCorpus
 
 from dpsvi import DPSVILDA, as_corpus
-from dpsvi.models import hdp, lda
-from dpsvi.schedules import averaged_from, constant, robbins_monro
-from dpsvi.topic_defaults import default_alpha
-from dpsvi.topics import first_rows, split_documents
+from dpsvi.families.topics.defaults import default_alpha
+from dpsvi.families.topics.matrix import first_rows, split_documents
+from dpsvi.models.hdp import estimator as hdp
+from dpsvi.models.lda import estimator as lda
+from dpsvi.training.schedules import averaged_from, constant, robbins_monro
 
 ALL = [*lda.DEFAULTS.values(), *hdp.DEFAULTS.values()]
 

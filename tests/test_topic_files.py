@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import dpsvi
-from dpsvi import DPSVIHDP, DPSVILDA, io
+from dpsvi import DPSVIHDP, DPSVILDA
 from dpsvi.errors import ModelFormatError
+from dpsvi.files import io
 
 TOPICS = {
     "lda": partial(DPSVILDA, n_components=3),

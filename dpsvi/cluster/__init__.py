@@ -2,19 +2,18 @@
 
 ::
 
-    passes.Passes      which steps, given to whom, done or not
-    master.Master      hands out steps and rows, merges updates by a strategy      no MPI
-    worker.Worker      reads rows, makes local steps, sends an update              no MPI
-    allotment          how many steps at a time                                    no MPI
-    messages           one buffer: JSON header + arrays                            no MPI
-    channel, pulse     non-blocking messages; who is alive
-    neighbours         ranks of this host: woken by a ring, they share
-    buffers, window    memory for messages, and the master's rows
-    lead, follow       rank 0 and the others: messages, lost ranks, signals, the end
-    dpsvi.engines.mpi  puts them together
-
-    virtual, calibrate       a cluster that is not there; what work costs
-    dpsvi.engines.simulated  master and workers in virtual time
+    training.ledger          which steps, given to whom, done or not
+    nodes.master             hands out steps and rows, merges updates by a strategy   no MPI
+    nodes.worker             reads rows, makes local steps, sends an update           no MPI
+    nodes.allotment          how many steps at a time                                 no MPI
+    transports.messages      one buffer: JSON header + arrays                         no MPI
+    transports.channel       non-blocking messages
+    transports.neighbours    ranks of one host wake each other
+    transports.buffers, window    memory that they share: for messages, and the master's rows
+    ranks.lead, follow       rank 0 and the others: messages, lost ranks, signals, the end
+    ranks.pulse, world       who is alive, and who takes part
+    virtual                  a cluster that is described; what work costs
+    dpsvi.engines.mpi, simulated    put them together
 
 One exchange of a worker that holds work k and has been told its rows::
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsvi import strategies
-from dpsvi.checks import check_choice, check_flag, check_number
+from dpsvi.errors import check_choice, check_flag, check_number
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
-from dpsvi.checks import check_choice
-from dpsvi.errors import DpsviError, UsageError
+from dpsvi.errors import DpsviError, UsageError, check_choice
 
 TOPIC_MODELS = ("hdp", "lda")  # are fitted to a corpus; all others to arrays
 
@@ -40,7 +39,7 @@ def read_corpus(args):
 
     On several processes rank 0 parses, and the others share its pages.
     """
-    from dpsvi.cluster.world import in_turn, launched_size
+    from dpsvi.cluster.ranks.world import in_turn, launched_size
 
     if launched_size() > 1 and getattr(args, "engine", None) in (None, "mpi"):
         with in_turn():
@@ -92,7 +91,7 @@ def check_out(path) -> None:
 
 def load_estimator(path):
     """Load the topic model of a run folder."""
-    from dpsvi.io import read_meta
+    from dpsvi.files.io import read_meta
     from dpsvi.models import load
 
     kind = read_meta(path)["kind"]

@@ -18,7 +18,7 @@ def run(args) -> None:
     """Write topic-word probabilities (csv, npz) or a gensim LdaModel."""
     import numpy as np
 
-    from dpsvi.io import atomic_path
+    from dpsvi.files.io import atomic_path
 
     check_out(args.out)
     estimator = load_estimator(args.model)

@@ -17,7 +17,7 @@ from functools import partial
 
 from dpsvi import engines, models, strategies
 from dpsvi.cluster import Cluster
-from dpsvi.cluster.world import launched_rank, launched_size
+from dpsvi.cluster.ranks.world import launched_rank, launched_size
 from dpsvi.commands import fit_arrays, fit_topics
 from dpsvi.commands.common import TOPIC_MODELS, add_output_arguments, emit, refused_as, seed
 from dpsvi.errors import DataFormatError, UsageError
@@ -129,7 +129,7 @@ def check_used(given: dict, engine: str) -> None:
     ------
     UsageError
     """
-    from dpsvi.estimator import CLUSTERS  # loads numpy
+    from dpsvi.estimators.base import CLUSTERS  # loads numpy
 
     unused = {} if engine == "simulated" else {"workers": {"simulated"}}
     if engine not in CLUSTERS:
@@ -194,14 +194,14 @@ def run(args, resume: bool = False) -> int:
 
     Under ``mpiexec`` every rank fits; rank 0 alone writes and prints.
     """
-    from dpsvi.run_folder import RunFolder
+    from dpsvi.commands.run_folder import RunFolder
 
     if not resume:  # a fit may go on with another engine
         check_used(vars(args), engine_of(args))
     side = _side(args.name)
     first = launched_rank() == 0
     if launched_size() > 1 and args.engine in (None, "mpi"):
-        from dpsvi.cluster.world import world
+        from dpsvi.cluster.ranks.world import world
 
         world()  # from here on a rank that fails can end the others
     folder = RunFolder(args.out, args.overwrite, resume) if first else None
@@ -249,7 +249,7 @@ def _rank_log(args):
     """One log a rank, if asked for."""
     if not args.log_all_ranks:
         return nullcontext()
-    from dpsvi.run_folder import log_to
+    from dpsvi.commands.run_folder import log_to
 
     return log_to(args.out, f"run.rank-{launched_rank()}.log")
 

@@ -29,7 +29,7 @@ def add_arguments(parser, name: str) -> None:
 
 def read(args) -> dict:
     """Arguments of the estimator's `fit`."""
-    from dpsvi.data_files import read_data
+    from dpsvi.files.arrays import read_data
 
     _check_roles(args.name, [role for role in _ROLES if getattr(args, _ROLES[role]) is not None])
     data = read_data(args.data, y=args.y, groups=args.groups, sequence=args.sequence)

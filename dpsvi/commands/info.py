@@ -19,7 +19,7 @@ def run(args) -> None:
 
 
 def _model(path) -> dict:
-    from dpsvi.io import read_meta, reading
+    from dpsvi.files.io import read_meta, reading
 
     meta = read_meta(path)
     named = {key: meta[key] for key in ("step", "docs", "items", "n_iter", "bound") if key in meta}

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from dpsvi import engines
-from dpsvi.cluster.world import in_turn, launched_rank, launched_size
+from dpsvi.cluster.ranks.world import in_turn, launched_rank, launched_size
 from dpsvi.commands.fit import add_cluster_arguments, check_used, engine_of
 from dpsvi.commands.fit import run as run_fit
 from dpsvi.errors import DataFormatError, ModelFormatError, UsageError
@@ -34,7 +34,7 @@ def _settings(args, path) -> tuple[str, argparse.Namespace]:
     FileNotFoundError, ModelFormatError, UsageError
         It cannot be resumed, or not so.
     """
-    from dpsvi.run_folder import RunFolder  # loads numpy
+    from dpsvi.commands.run_folder import RunFolder  # loads numpy
 
     out = args.out
     if launched_rank() == 0:
@@ -74,7 +74,7 @@ def run(args) -> int:
     except (UsageError, DataFormatError, ModelFormatError):
         # The next one is not to find settings that are refused.
         if launched_rank() == 0:
-            from dpsvi.io import write_text  # loads numpy
+            from dpsvi.files.io import write_text  # loads numpy
 
             write_text(path, kept)
         raise

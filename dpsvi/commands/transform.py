@@ -25,7 +25,7 @@ def run(args) -> None:
     import numpy as np
 
     from dpsvi.errors import DataFormatError, UsageError
-    from dpsvi.io import atomic_path
+    from dpsvi.files.io import atomic_path
 
     if not args.out.endswith((".npy", ".csv")):
         raise UsageError(f"--out must end in .npy or .csv, got {args.out!r}")

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dpsvi.corpus.coerce import from_sparse
 from dpsvi.corpus.container import Corpus
 from dpsvi.corpus.readers import ReadOptions, check_columns, check_not_empty
+from dpsvi.corpus.sparse import from_sparse
 from dpsvi.corpus.stream import expansion_limit
 from dpsvi.errors import CorpusFormatError
 

@@ -6,13 +6,13 @@ is master and worker at once.
 
 from __future__ import annotations
 
-from dpsvi.cluster.follow import follow
-from dpsvi.cluster.lead import lead
 from dpsvi.cluster.options import Cluster
-from dpsvi.cluster.prepare import for_workers
-from dpsvi.cluster.pulse import Pulse
-from dpsvi.cluster.world import placement, world
-from dpsvi.fit import Job
+from dpsvi.cluster.ranks.follow import follow
+from dpsvi.cluster.ranks.lead import lead
+from dpsvi.cluster.ranks.prepare import for_workers
+from dpsvi.cluster.ranks.pulse import Pulse
+from dpsvi.cluster.ranks.world import placement, world
+from dpsvi.training.driver import Job
 
 
 def fit(job: Job) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpsvi.engines import threads
-from dpsvi.fit import Job
+from dpsvi.training.driver import Job
 
 
 def fit(job: Job) -> bool:

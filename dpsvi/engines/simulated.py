@@ -20,15 +20,15 @@ from itertools import count
 
 import numpy as np
 
-from dpsvi.cluster.calibrate import measure
-from dpsvi.cluster.master import Master
-from dpsvi.cluster.messages import Message, deliver
-from dpsvi.cluster.prepare import for_workers
+from dpsvi.cluster.nodes.master import Master
+from dpsvi.cluster.nodes.worker import Worker
+from dpsvi.cluster.ranks.prepare import for_workers
+from dpsvi.cluster.transports.messages import Message, deliver
 from dpsvi.cluster.virtual import VirtualCluster
-from dpsvi.cluster.worker import Worker
-from dpsvi.engines.loop import DIVERGED, RUNNING, add_rows
-from dpsvi.fit import Job
-from dpsvi.signals import Deferred
+from dpsvi.cluster.virtual.calibrate import measure
+from dpsvi.training.driver import Job
+from dpsvi.training.loop import DIVERGED, RUNNING, add_rows
+from dpsvi.training.signals import Deferred
 
 
 def fit(job: Job) -> bool:
@@ -40,7 +40,7 @@ def fit(job: Job) -> bool:
     ------
     ValueError
         ``job.cluster`` is not a :class:`~dpsvi.cluster.virtual.VirtualCluster`, or as
-        :func:`dpsvi.cluster.prepare.for_workers`.
+        :func:`dpsvi.cluster.ranks.prepare.for_workers`.
     """
     options = VirtualCluster() if job.cluster is None else job.cluster
     if not isinstance(options, VirtualCluster):
@@ -172,7 +172,7 @@ class _Simulation:
     def _run_steps(self, task, n_steps: int) -> None:
         """Do steps [0, n_steps) on virtual threads: read at the beginning of each, add at its end.
 
-        In the place of :func:`dpsvi.engines.threads.run`.
+        In the place of :func:`dpsvi.training.thread_pool.run`.
         """
         n_threads, shared, items = len(task.works), task.shared, task.items
         slower = self.options.slowdown(n_threads, self.timing) * self.slower[self._computing]

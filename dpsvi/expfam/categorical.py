@@ -6,8 +6,8 @@ the V symbols.  They are natural parameters: a symbol that is seen adds 1 to its
 
 from __future__ import annotations
 
-from dpsvi.expfam.digamma import digamma
-from dpsvi.jit import inline_kernel
+from dpsvi.kernels.digamma import digamma
+from dpsvi.kernels.jit import inline_kernel
 
 
 @inline_kernel

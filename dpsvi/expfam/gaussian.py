@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from dpsvi.jit import inline_kernel, kernel
+from dpsvi.kernels.jit import inline_kernel, kernel
 
 BLOCK = 64
 

@@ -17,8 +17,8 @@ import math
 
 import numpy as np
 
-from dpsvi.expfam.digamma import digamma
-from dpsvi.jit import kernel
+from dpsvi.kernels.digamma import digamma
+from dpsvi.kernels.jit import kernel
 
 
 @kernel

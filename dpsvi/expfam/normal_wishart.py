@@ -16,8 +16,8 @@ import math
 
 import numpy as np
 
-from dpsvi.expfam.digamma import digamma
-from dpsvi.jit import inline_kernel, kernel
+from dpsvi.kernels.digamma import digamma
+from dpsvi.kernels.jit import inline_kernel, kernel
 
 
 @kernel

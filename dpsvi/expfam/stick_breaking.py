@@ -32,8 +32,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi.expfam import gamma
-from dpsvi.expfam.digamma import digamma, trigamma
-from dpsvi.jit import kernel
+from dpsvi.kernels.digamma import digamma, trigamma
+from dpsvi.kernels.jit import kernel
 
 
 @kernel

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from dpsvi.jit import kernel
+from dpsvi.kernels.jit import kernel
 
 _FAR = -25.0  # the series below ends with a term of 11!! / 25^12 = 2e-13
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)

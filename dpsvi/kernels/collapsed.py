@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsvi.jit import inline_kernel
 from dpsvi.kernels.fold import (
     ETA,
     SWEEPS,
@@ -31,6 +30,7 @@ from dpsvi.kernels.fold import (
     start_even,
     topic_sizes,
 )
+from dpsvi.kernels.jit import inline_kernel
 
 OWN = 2.0  # how many times a word's own count is left out of its document
 EVERY = 3  # sweeps between two times that it is reckoned anew; the first sweep is without

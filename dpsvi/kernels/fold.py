@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsvi.jit import inline_kernel, kernel, prefetch
+from dpsvi.kernels.jit import inline_kernel, kernel, prefetch
 from dpsvi.kernels.special import psi
 
 # Positions in hyper, after the alphas.

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from dpsvi.jit import inline_kernel, kernel
+from dpsvi.kernels.jit import inline_kernel, kernel
 
 _ROOT2 = math.sqrt(2.0)
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsvi.expfam.digamma import exp_digamma
-from dpsvi.jit import inline_kernel, kernel
+from dpsvi.kernels.digamma import exp_digamma
 from dpsvi.kernels.fold import fold
+from dpsvi.kernels.jit import inline_kernel, kernel
 
 # Newton's method squares the error of e, so a step of this relative size is the last one.
 _CLOSE = 1e-6

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsvi.jit import float_from_bits, inline_kernel, kernel
+from dpsvi.kernels.jit import float_from_bits, inline_kernel, kernel
 
 # exp(psi(x) + shift) is kept above exp(LEAST) or so: a product of two such factors then stays in
 # the range of float32, and a word whose every factor vanished would otherwise divide by zero.

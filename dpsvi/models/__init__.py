@@ -1,4 +1,4 @@
-"""Models: each module here is one member of the family and defines ``ESTIMATOR``."""
+"""Models: each is one file here, or one folder with an ``estimator``; it defines ``ESTIMATOR``."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import pkgutil
 
 def names() -> list[str]:
     """Names of the models, in alphabetical order."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
 def get(name: str):
     """The estimator of model `name`; raises ValueError naming the known ones."""
     if name not in names():
         raise ValueError(f"model must be one of {names()}, got {name!r}")
-    return importlib.import_module(f"{__name__}.{name}").ESTIMATOR
+    found = importlib.import_module(f"{__name__}.{name}")
+    if hasattr(found, "__path__"):
+        found = importlib.import_module(f"{__name__}.{name}.estimator")
+    return found.ESTIMATOR
 
 
 def load(path):
@@ -34,8 +37,8 @@ def load(path):
     FileNotFoundError, dpsvi.errors.ModelFormatError
         There is no model, or it is damaged or of a newer version.
     """
-    from dpsvi import io
     from dpsvi.errors import ModelFormatError
+    from dpsvi.files import io
 
     kind = io.read_meta(path)["kind"]
     if kind not in names():

@@ -6,7 +6,8 @@
 with the components of the finite mixture.  Component k is ``N_k | kappa_k | h_k | Psi_k | nu_k`` in
 lam: the counts have the prior 0, and sticks and concentration are the best ones for these counts,
 :mod:`dpsvi.expfam.stick_breaking`.  Nothing else is new: the statistics and the local step are
-those of :mod:`dpsvi.expfam.mixture`, with ``E ln pi_k = E ln V_k + sum_{j<k} E ln(1 - V_j)``.
+those of :mod:`dpsvi.families.mixtures.mixture`, with
+``E ln pi_k = E ln V_k + sum_{j<k} E ln(1 - V_j)``.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from functools import partial
 import numpy as np
 
 from dpsvi.base import Model
-from dpsvi.checks import check_number
-from dpsvi.engine_parameters import engine_parameters
-from dpsvi.expfam import mixture
-from dpsvi.expfam.components import Prior, standardise
-from dpsvi.expfam.mixture import add_points, counts, natural, unpack
+from dpsvi.errors import check_number
+from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.expfam.stick_breaking import Sticks, expected_log_weights
-from dpsvi.jit import kernel
-from dpsvi.mixture_model import MixtureEstimator
+from dpsvi.families.mixtures import mixture
+from dpsvi.families.mixtures.components import Prior, standardise
+from dpsvi.families.mixtures.estimator import MixtureEstimator
+from dpsvi.families.mixtures.mixture import add_points, counts, natural, unpack
+from dpsvi.kernels.jit import kernel
 
 
 @kernel

@@ -12,7 +12,8 @@ parameters (44)
     ln r_nk = E ln pi_k + E ln|Lambda_k| / 2 - D/2 ln 2 pi
               - (D / kappa_k + nu_k (x_n - m_k)^T W_k (x_n - m_k)) / 2  + const.
 
-The layout of the one row of lam, and why it is one row, is told in :mod:`dpsvi.expfam.mixture`.
+The layout of the one row of lam, and why it is one row, is told in
+:mod:`dpsvi.families.mixtures.mixture`.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ import numpy as np
 from scipy.special import gammaln
 
 from dpsvi.base import Model
-from dpsvi.engine_parameters import engine_parameters
-from dpsvi.expfam import dirichlet, mixture
-from dpsvi.expfam.components import Prior, standardise
-from dpsvi.expfam.digamma import digamma
-from dpsvi.expfam.mixture import add_points, counts, natural, unpack
-from dpsvi.jit import kernel
-from dpsvi.mixture_model import MixtureEstimator
+from dpsvi.estimators.engine_parameters import engine_parameters
+from dpsvi.expfam import dirichlet
+from dpsvi.families.mixtures import mixture
+from dpsvi.families.mixtures.components import Prior, standardise
+from dpsvi.families.mixtures.estimator import MixtureEstimator
+from dpsvi.families.mixtures.mixture import add_points, counts, natural, unpack
+from dpsvi.kernels.digamma import digamma
+from dpsvi.kernels.jit import kernel
 
 
 @kernel

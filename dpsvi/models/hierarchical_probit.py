@@ -28,9 +28,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from dpsvi.engine_parameters import engine_parameters
-from dpsvi.estimator import unchanged_on_error, with_callbacks
-from dpsvi.expfam.population import (
+from dpsvi.estimators.arrays import count
+from dpsvi.estimators.base import unchanged_on_error, with_callbacks
+from dpsvi.estimators.engine_parameters import engine_parameters
+from dpsvi.families.hierarchical.estimator import HierarchicalEstimator
+from dpsvi.families.hierarchical.population import (
     add_group,
     as_group,
     first_sums,
@@ -45,11 +47,9 @@ from dpsvi.expfam.population import (
     surprise,
     unpack,
 )
-from dpsvi.expfam.probit import infer_group
-from dpsvi.family import count
-from dpsvi.hierarchical import HierarchicalEstimator
-from dpsvi.jit import kernel
-from dpsvi.svi import State
+from dpsvi.families.hierarchical.probit import infer_group
+from dpsvi.kernels.jit import kernel
+from dpsvi.training.state import State
 
 # --- the local step ---------------------------------------------------------------------------
 

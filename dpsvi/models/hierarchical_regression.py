@@ -22,10 +22,11 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from dpsvi.engine_parameters import engine_parameters
+from dpsvi.estimators.arrays import count
+from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.expfam import gamma
-from dpsvi.expfam.digamma import digamma
-from dpsvi.expfam.population import (
+from dpsvi.families.hierarchical.estimator import HierarchicalEstimator
+from dpsvi.families.hierarchical.population import (
     add_group,
     as_group,
     cholesky,
@@ -43,10 +44,9 @@ from dpsvi.expfam.population import (
     surprise,
     unpack,
 )
-from dpsvi.family import count
-from dpsvi.hierarchical import HierarchicalEstimator
-from dpsvi.jit import kernel
-from dpsvi.svi import State
+from dpsvi.kernels.digamma import digamma
+from dpsvi.kernels.jit import kernel
+from dpsvi.training.state import State
 
 # --- the local step ---------------------------------------------------------------------------
 

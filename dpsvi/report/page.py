@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from dpsvi.io import atomic_path
+from dpsvi.files.io import atomic_path
 
 from .run_files import read_run
 from .summary import curves, number, thinned, tiles, unigram_perplexity

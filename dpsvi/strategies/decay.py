@@ -13,7 +13,7 @@ displacement, and the master needs no log of what others did meanwhile.
 from __future__ import annotations
 
 from dpsvi.base import Parameters, Update
-from dpsvi.checks import check_number
+from dpsvi.errors import check_number
 
 
 class Strategy:

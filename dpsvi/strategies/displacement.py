@@ -13,8 +13,7 @@ import logging
 import math
 
 from dpsvi.base import Parameters, Update
-from dpsvi.checks import check_number
-from dpsvi.errors import UnstableError
+from dpsvi.errors import UnstableError, check_number
 
 log = logging.getLogger(__name__)
 _MARGIN = 0.95  # of the largest stable rate

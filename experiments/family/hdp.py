@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from dpsvi import DPSVIHDP
-from dpsvi.evaluate import completion_perplexity
+from dpsvi.evaluation.completion import completion_perplexity
 from experiments.family.recorder import point
 from experiments.held_out import load_split
 

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse
 
 from dpsvi import DPSVIPoissonFactorization, load_corpus
-from dpsvi.models.poisson_factorization_parts.model import completion
+from dpsvi.models.poisson_factorization.model import completion
 from experiments.family.recorder import point, recorded
 
 N_THREADS = 2

@@ -156,7 +156,7 @@ def split(path: str, documents: int, words: int | None = None):
 
 def perplexity(natural: np.ndarray, topics: int, test) -> float:
     """Held-out perplexity of natural parameters, by document completion."""
-    from dpsvi.evaluate import completion_perplexity
+    from dpsvi.evaluation.completion import completion_perplexity
 
     lam = natural[:, :topics].astype(np.float64)
     return float(completion_perplexity(lam / lam.sum(axis=0), test, ALPHA, n_jobs=1).perplexity)

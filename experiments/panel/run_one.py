@@ -88,7 +88,7 @@ def run(settings: Settings, folder: Path) -> dict:
         counting words; and ``points``: ``seconds``, ``passes`` and the held-out perplexities
         ``own``, with the model's own alpha, and ``fixed``, with alpha 0.1.
     """
-    from dpsvi.evaluate import completion_perplexity
+    from dpsvi.evaluation.completion import completion_perplexity
 
     corpus, test = corpora.load(folder, "train"), corpora.load(folder, "test")
     marks = {*cells.PASSES, settings.passes}

@@ -1,0 +1,1 @@
+"""The master and its workers: plain objects without a clock and without MPI."""

@@ -1,0 +1,86 @@
+"""How many steps a worker is given at a time: B, and what must not be in flight at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpsvi.cluster.nodes.steering import Steering
+from dpsvi.training.driver import Job, blind_steps
+
+# B where nothing is said: the more steps, the fewer rows they touch each, and the less an exchange
+# costs.  How many may not see each other is a matter of the rates, see `room`; else only
+# checkpoints and the end wait for them.
+LOCAL_STEPS = 1024
+_PASS_IN_FLIGHT = 0.5  # no more of a pass than this with all workers together
+_PASS_UNBOUND = 0.1  # where no bound on the rates keeps stale updates small
+
+
+class Allotment:
+    """The sizes of what is handed out.
+
+    Parameters
+    ----------
+    job : Job
+    bears : float
+        Of the strategy, see :class:`dpsvi.base.Strategy`.
+    """
+
+    def __init__(self, job: Job, bears: float):
+        self.job, self._bears = job, bears
+        waiting = job.cluster.waiting
+        self._steering = None if waiting is None else Steering(waiting)
+        self._pace: dict[int, float] = {}  # steps a second
+
+    def learn(self, worker: int, n_steps: int, waited: float, seconds: float) -> None:
+        """Take into account how long `worker` waited for, and took over, its last steps."""
+        if self._steering is not None:
+            self._steering.learn(worker, waited, seconds)
+        elif seconds > 0:
+            self._pace[worker] = n_steps / seconds
+
+    def forget(self, worker: int) -> None:
+        """It is lost: what it could do is no measure of the others."""
+        self._pace.pop(worker, None)
+
+    def alone(self, n_workers: int) -> bool:
+        """Whether the parameters of the only worker are the master's: no update can be stale."""
+        cluster = self.job.cluster
+        as_they_are = cluster.global_rate == 1 and cluster.statistics == "float32"
+        at_a_time = cluster.master_batch == 1 and not cluster.prefetch
+        return n_workers == 1 and as_they_are and at_a_time
+
+    def room(self, n_workers: int) -> float:
+        """Steps that may be in flight, not seeing each other."""
+        job = self.job
+        if job.most_blind is None:
+            return np.inf
+        if self.alone(n_workers) and job.n_jobs <= blind_steps(
+            job.schedule, job.passes.clock, job.most_blind
+        ):  # all its threads may work, and nobody else is there
+            return np.inf
+        return blind_steps(job.schedule, job.passes.clock, job.most_blind * self._bears)
+
+    def steps(self, worker: int, n_workers: int) -> int:
+        """Steps for `worker`, one of so many."""
+        job, passes, room = self.job, self.job.passes, self.room(n_workers)
+        parts = max(1, n_workers) * (2 if job.cluster.prefetch else 1)
+        steps = LOCAL_STEPS if self._steering is None else self._steering.steps(worker)
+        most = job.n_jobs * (job.local_steps or steps)
+        if job.local_steps is None:
+            bound = job.most_blind is not None or self.alone(n_workers)
+            share = (_PASS_IN_FLIGHT if bound else _PASS_UNBOUND) / parts
+            most = min(most, share * passes.steps_a_pass)
+            if parts > 1:
+                # The last steps are shared out in ever smaller parts, ...
+                most = min(most, passes.n_left // (2 * parts))
+        if np.isfinite(room):
+            most = min(most, room / parts)
+        if job.local_steps is None:
+            most *= self._relative_pace(worker)  # ... a slow worker's smaller: all end together
+        return max(1, int(most))
+
+    def _relative_pace(self, worker: int) -> float:
+        """That of `worker` beside the typical one, at most 1."""
+        if worker not in self._pace:
+            return 1.0
+        return min(1.0, self._pace[worker] / float(np.median([*self._pace.values()])))

@@ -1,0 +1,358 @@
+"""The master: hands out steps and rows, merges updates.  Alg. 1 and 3.
+
+It waits for nobody: each message is answered when it can be, in the order of arrival.  It knows
+nothing of MPI: messages go in by :meth:`Master.take`, answers come out in `outbox`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from dpsvi.base import Event, Reading, Update
+from dpsvi.cluster.nodes import kernels
+from dpsvi.cluster.nodes.allotment import Allotment
+from dpsvi.cluster.nodes.exchanges import Exchange, histogram, summary
+from dpsvi.cluster.nodes.parameters import MasterParameters
+from dpsvi.cluster.nodes.worker import describe
+from dpsvi.cluster.transports import messages
+from dpsvi.cluster.transports.messages import Message, Pool
+from dpsvi.cluster.transports.window import Window
+from dpsvi.errors import DivergedError, DpsviError, LostRankError
+from dpsvi.training.driver import Job, Snapshot
+from dpsvi.training.ledger import Cuts, Work
+
+log = logging.getLogger(__name__)
+
+
+class _Grant(NamedTuple):
+    worker: int
+    work: Work
+    reading: Reading | None = None  # None until its rows were asked for and sent
+    n_bytes: int = 0  # of the messages that asked for them and took them
+    paused: float = 0.0  # seconds before that in which nobody was answered, and that do not count
+
+
+class _Ask(NamedTuple):
+    worker: int
+    want: int | None  # the work whose rows are wanted
+    touched: np.ndarray | None  # these rows
+    n_bytes: int = 0  # of the message, unless an update came with it
+
+
+class Master:
+    """The master of a job.
+
+    Parameters
+    ----------
+    job : Job
+    n_workers : int
+        How many are expected; they are waited for, or dropped, before the first step.
+    clock, work_clock : callable
+        Seconds; those this thread has computed.
+    pool : Pool or None
+        For its messages.
+    window : Window or None
+        Where some workers can read the rows of the job's state.
+    """
+
+    def __init__(
+        self, job: Job, n_workers: int, clock=time.perf_counter, work_clock=time.thread_time,
+        pool: Pool | None = None, window: Window | None = None,
+    ):  # fmt: skip
+        options, self._clock, self._work_clock = job.cluster, clock, work_clock
+        self.job, self.passes, self.n_workers = job, job.passes, n_workers
+        self.strategy = options.make_strategy()
+        kernels.load(job.state.model.real, job.items, options.statistics)
+        self.parameters = MasterParameters(job.state, self.strategy.needs_log)
+        self.pool, self.window = pool or Pool(), window
+        self.outbox: list[tuple[int, Message]] = []  # with the destination
+        self.exchanges: list[Exchange] = []
+        self.ended = False  # by the observer
+        self.workers: set[int] = set()
+        self.lost: dict[int, str] = {}
+        self.busy = 0.0  # seconds computed for messages since all began
+        self._grants: dict[int, _Grant] = {}
+        self._asks: list[_Ask] = []
+        self._collected: list[tuple[_Grant, Update, dict, Message]] = []
+        self._ids = 0
+        self._kept: tuple | None = None  # folds so far, rows that the only worker has since
+        self._looks = Cuts(self.passes.steps_a_pass, job.observe_every)
+        self._allotment = Allotment(job, self.strategy.bears)
+        self._applied = self.passes.n_done
+        self._started, self._before = None, job.seconds
+        self._paused = 0.0  # seconds that are no training time
+        self._paused_before: dict[int, float] = {}  # those till a worker's last answer
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps are done and merged."""
+        return self.ended or (self.passes.finished and not self._collected)
+
+    @property
+    def seconds(self) -> float:
+        """Training time."""
+        if self._started is None:
+            return self._before
+        return self._before + self._clock() - self._started
+
+    def take(self, worker: int, message: Message) -> None:
+        """Handle one message; answers are appended to `outbox`."""
+        started = self._work_clock()
+        kind = message.header["kind"]
+        if worker in self.lost:
+            self.pool.give(message.buffer)  # its steps were given to others
+            return
+        if kind == "hello":
+            self._join(worker, message.header["problem"])
+            self.pool.give(message.buffer)
+        elif kind == "diverged":
+            raise DivergedError(message.header["reason"])
+        elif kind == "ask":
+            self._take_ask(worker, message)
+        if not self.finished:
+            self._serve()
+        self.busy += self._work_clock() - started
+
+    def drop(self, worker: int, reason: str) -> None:
+        """Go on without `worker`; its steps are done by others.
+
+        Raises
+        ------
+        LostRankError
+            It was the last one.
+        """
+        if worker in self.lost:
+            return
+        started = self._work_clock()
+        self.lost[worker] = reason
+        self.workers.discard(worker)
+        self.n_workers -= 1
+        for key in [k for k, grant in self._grants.items() if grant.worker == worker]:
+            del self._grants[key]
+        self._asks = [ask for ask in self._asks if ask.worker != worker]
+        n_steps = self.passes.drop(worker)
+        self._allotment.forget(worker)
+        log.warning(
+            "rank %d is lost (%s); its %d unfinished steps go to others, %d workers are left",
+            worker, reason, n_steps, self.n_workers,
+        )  # fmt: skip
+        if self.passes.finished:
+            self._apply_collected()
+        if self.n_workers == 0 and not self.finished:
+            raise LostRankError("no worker is left")
+        if not self.finished:
+            self._serve()
+        self.busy += self._work_clock() - started
+
+    def stop_message(self, reason: str, lost: set[int], parameters: bool) -> Message:
+        """What ends a worker; with the final parameters it holds the model everybody keeps."""
+        state = self.job.state
+        header = {
+            "kind": "stop", "reason": reason, "step": state.step, "items": state.items,
+            "ended": self.ended, "lost": sorted(lost),
+        }  # fmt: skip
+        if not parameters:
+            return self.pool.message(header)
+        self.parameters.renormalise()
+        model = state.model
+        return self.pool.message(
+            header, rows=state.shared.rows, hyper=model.hyper, prior=model.prior
+        )
+
+    def snapshot(self) -> Snapshot:
+        """Everything merged so far; updates still being collected are merged first."""
+        self._apply_collected()
+        return Snapshot(self.job.state, self.passes, self.seconds)
+
+    # --- messages -----------------------------------------------------------------------------
+
+    def _join(self, worker, problem):
+        own = describe(self.job)
+        for key, value in own.items():
+            if problem[key] != value:
+                raise DpsviError(
+                    f"rank {worker} fits another problem: {key} is {problem[key]} there, "
+                    f"{value} on rank 0"
+                )
+        self.workers.add(worker)
+        self._asks.append(_Ask(worker, None, None))
+
+    def _take_ask(self, worker, message):
+        header = message.header
+        if header["reply"]:
+            touched = message.arrays.get("wanted")
+            copy = None if touched is None else touched.copy()
+            n_bytes = 0 if header["update"] is not None else message.n_bytes
+            self._asks.append(_Ask(worker, header["want"], copy, n_bytes))
+        if header["update"] is not None:
+            self._collect(header["update"], message)
+        else:
+            self.pool.give(message.buffer)
+
+    def _collect(self, report, message):
+        grant = self._grants.pop(report["work_id"])
+        self.passes.done(grant.worker, grant.work, report["n_done"])
+        arrays = message.arrays
+        update = Update(
+            grant.reading, report["decay"], report["scale"], arrays.get("end"),
+            arrays.get("change"), arrays["totals"],
+        )  # fmt: skip
+        if not np.isfinite(update.totals).all():
+            raise DivergedError(f"rank {grant.worker} sent parameters that are NaN or infinite")
+        self._collected.append((grant, update, report, message))
+        if len(self._collected) >= self.job.cluster.master_batch:
+            self._apply_collected()
+
+    def _apply_collected(self):
+        """Merge what was collected: one global step, t <- t + 1."""
+        if not self._collected:
+            return
+        collected, self._collected = self._collected, []
+        state, parameters = self.job.state, self.parameters
+        updates = [update for _, update, *_ in collected]
+        self.strategy(parameters, updates)
+        parameters.version += 1
+        short = False
+        for grant, update, report, message in collected:
+            staleness = parameters.version - 1 - update.reading.version
+            n_bytes = message.n_bytes + grant.n_bytes
+            waited = max(0.0, report["waited"] - grant.paused)
+            self.exchanges.append(
+                Exchange(
+                    grant.worker, report["n_items"], n_bytes, waited, staleness,
+                    report["seconds"],
+                )
+            )  # fmt: skip
+            self._allotment.learn(grant.worker, report["n_done"], waited, report["seconds"])
+            state.step += report["n_done"]
+            state.items += report["n_items"]
+            self._applied += report["n_done"]
+            short |= report["n_done"] < grant.work.n_steps
+            self.pool.give(message.buffer)
+        parameters.forget(g.reading for g in self._grants.values() if g.reading is not None)
+        parameters.fold_if_small(at_once=short)
+        self._look(sum(report["n_done"] for _, _, report, *_ in collected))
+
+    def _look(self, n_steps):
+        """Call the observer, offer a checkpoint, where their time has come."""
+        job, state, before = self.job, self.job.state, self._applied - n_steps
+        if job.observer is not None and self._looks.crossed(before, self._applied):
+            began = self.seconds, self._work_clock()
+            epoch = self._applied / self.passes.steps_a_pass
+            rate = float(job.schedule(np.array([self.passes.clock]))[0])
+            self.ended |= bool(
+                job.observer(Event(state.step, state.items, epoch, began[0], rate, state))
+            )
+            self._pause(*began)
+        if job.checkpoint is not None:
+            began = self.seconds, self._work_clock()
+            job.checkpoint(self.snapshot(), False)
+            self._pause(*began)
+
+    def _pause(self, seconds, worked):
+        """Take what was since then out of the training time, which it was no part of."""
+        pause = self.seconds - seconds
+        self._started += pause
+        self._paused += pause
+        self.busy -= self._work_clock() - worked
+
+    # --- answers ------------------------------------------------------------------------------
+
+    def _serve(self):
+        """Answer whoever can be answered."""
+        if len(self.workers) < self.n_workers:
+            return  # all begin together
+        if self._started is None:
+            self._started, self.busy = self._clock(), 0.0
+        waiting, self._asks = self._asks, []
+        for ask in waiting:
+            if not self._answer(ask):
+                self._asks.append(ask)
+        # M updates will never come together when nobody is at work.
+        computing = any(g.reading is not None for g in self._grants.values())
+        if self._collected and not computing and len(self._asks) == len(self.workers):
+            self._apply_collected()
+            if not self.finished:
+                self._serve()
+
+    def _answer(self, ask) -> bool:
+        if ask.want is not None:
+            grant = self._grants[ask.want]
+            in_flight, room = self._in_flight(), self._allotment.room(self.n_workers)
+            if in_flight and in_flight + grant.work.n_steps > room:
+                return False
+        most = self._allotment.steps(ask.worker, self.n_workers)
+        work = self.passes.grant(ask.worker, most, self.workers)
+        if work is None and ask.want is None:
+            return False
+        header = {"kind": "grant", "reading": ask.want, "work": None, "work_id": None}
+        if work is not None:
+            self._ids += 1
+            self._grants[self._ids] = _Grant(ask.worker, work)
+            header["work"], header["work_id"] = list(work), self._ids
+        if ask.want is None:
+            message = self.pool.message(header)
+        else:
+            message, n_bytes = self._rows_for(ask, header)
+            reading = self.parameters.read(ask.touched)
+            paused = self._paused - self._paused_before.get(ask.worker, 0.0)
+            self._paused_before[ask.worker] = self._paused
+            self._grants[ask.want] = grant._replace(
+                reading=reading, n_bytes=n_bytes + ask.n_bytes, paused=paused
+            )
+        self.outbox.append((ask.worker, message))
+        return True
+
+    def _rows_for(self, ask, header) -> tuple[Message, int]:
+        """A message that gives a worker the rows it wants, and how many bytes it will read."""
+        state, parameters = self.job.state, self.parameters
+        model, sent, arrays = state.model, ask.touched, {}
+        alone = self._allotment.alone(self.n_workers)
+        header |= {"scale": parameters.scale, "unit": parameters.unit, "alone": alone}
+        if alone:
+            sent = arrays["sent"] = self._missing(ask.touched)
+        n_bytes = len(sent) * model.shape[1] * model.real.itemsize
+        seen = self.window is not None and ask.worker in self.window
+        # With prefetch it would read only after steps, for which all others would have to wait.
+        seen = seen and n_bytes >= messages.SHARED_FROM and not self.job.cluster.prefetch
+        header["window"] = self.window.begin(ask.worker) if seen else None
+        if not seen:
+            arrays["base"] = (len(sent), model.shape[1]), model.real
+        message = self.pool.message(header, totals=parameters.totals, hyper=model.hyper, **arrays)
+        if seen:
+            return message, message.n_bytes + n_bytes
+        kernels.gather(state.shared.rows, sent, message.arrays["base"])
+        return message, message.n_bytes
+
+    def _missing(self, touched) -> np.ndarray:
+        """Those of the rows that the only worker does not have as they are; it will have them."""
+        n_folds = self.parameters.n_folds
+        if self._kept is None or self._kept[0] != n_folds:
+            self._kept = n_folds, np.zeros(self.job.state.model.shape[0], bool)
+        kept = self._kept[1]
+        missing = touched[~kept[touched]]
+        kept[touched] = True
+        return missing
+
+    def _in_flight(self) -> int:
+        """Steps being made, or made and not merged."""
+        collected = sum(grant.work.n_steps for grant, *_ in self._collected)
+        return collected + sum(
+            grant.work.n_steps for grant in self._grants.values() if grant.reading is not None
+        )
+
+    def report(self) -> None:
+        """Log what the exchanges cost, and leave it for whoever asked."""
+        if not self.exchanges:
+            return
+        log.info("%s", summary(self.exchanges, self.busy, self.seconds))
+        if self.job.report is not None:
+            self.job.report.update(
+                exchanges=self.exchanges, staleness=histogram(self.exchanges),
+                seconds=self.seconds, busy=self.busy, lost=dict(self.lost),
+                bytes=sum(exchange.n_bytes for exchange in self.exchanges),
+            )  # fmt: skip

@@ -1,0 +1,155 @@
+"""A worker rank's side of a fit: messages to rank 0 and back, its loss, signals, the end.
+
+What a worker does is in :mod:`dpsvi.cluster.nodes.worker`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+
+from dpsvi.cluster.nodes.worker import Worker
+from dpsvi.cluster.ranks.pulse import Pulse
+from dpsvi.cluster.ranks.world import World
+from dpsvi.cluster.transports.channel import DROPPED, LONGEST, Channel
+from dpsvi.cluster.transports.messages import Message, Pool
+from dpsvi.errors import DivergedError, DroppedError, LostRankError
+from dpsvi.training.driver import Job
+from dpsvi.training.signals import Deferred
+
+log = logging.getLogger(__name__)
+
+_NO_ANSWER = "no answer"
+_ABORT_APART, _ABORT_LATEST = 0.5, 2.0  # seconds
+_ANSWER, _GOOD_BYE = 10.0, 20.0
+_RANK_0_ENDS = 10.0  # it may still wait for others
+_LOOK_APART = 0.1
+
+
+def follow(job: Job, here: World, pulse: Pulse) -> bool:
+    """Work for rank 0 until it says stop; whether its observer ended the fit."""
+    pool = Pool(shared=bool(here.near))
+    channel = Channel(here.data, pool, here.near, pulse.silent)
+
+    def check():
+        reason = channel.lost().get(0)
+        if reason is not None:
+            # One after the other: the first that raises ends the job, and Open MPI's mpiexec
+            # (5.0.11) can deadlock when two ranks abort at once.
+            time.sleep(min(_ABORT_APART * (here.rank - 1), _ABORT_LATEST))
+            raise LostRankError(f"rank 0, the master, is lost: {reason}")
+
+    def still_there():
+        # Rank 0 sends a dropped rank no heartbeats any more: only its death counts.
+        if 0 in channel.gone:
+            raise LostRankError("rank 0, the master, is lost: its process ended")
+
+    interrupt = None
+    try:
+        message = _serve(Worker(job, pool=pool), channel, check)
+    except KeyboardInterrupt as error:
+        interrupt = error
+        message = _leave(pool, channel, check, "ended by a signal")
+    except LostRankError:
+        raise
+    except Exception as error:
+        channel.send(0, _note(pool, "leave", f"failed: {error}"))
+        channel.flush(1.0)
+        raise
+    reason = message.header["reason"] if message is not None else _NO_ANSWER
+    if reason == DROPPED and interrupt is None:
+        log.warning("the others go on without this rank: it was silent for too long")
+        # Not before they have ended: a rank that leaves with an error ends the whole job.
+        while channel.receive(still_there)[1].header["kind"] != "stop":
+            pass
+        here.left = True
+        raise DroppedError("the others have gone on without this rank: it was silent for too long")
+    with Deferred():  # rank 0 waits for the last words
+        here.left = interrupt is not None and reason in (DROPPED, _NO_ANSWER)
+        here.lost |= set(message.header.get("lost", ()) if message is not None else ())
+        if message is not None and "rows" in message.arrays:
+            _adopt(job.state, message)
+        channel.send(0, pool.message({"kind": "bye"}))
+        channel.flush(_GOOD_BYE)
+        # Until the next fit: rank 0 may not have looked at them yet.
+        here.unread = [buffer for buffer in pool.forget(0) if buffer.lent]
+    if interrupt is not None:
+        raise interrupt
+    if reason.startswith("diverged"):
+        raise DivergedError(reason.removeprefix("diverged: "))
+    if reason == "interrupted":
+        raise KeyboardInterrupt
+    if reason != "done":
+        time.sleep(_RANK_0_ENDS)  # it knows more, and is to end the job
+        raise LostRankError(f"rank 0, the master, {reason}")
+    return message.header["ended"]
+
+
+def _serve(worker, channel, check) -> Message:
+    """Work until rank 0 says stop; the message that says so."""
+    channel.send(0, worker.hello())
+    with ThreadPoolExecutor(1, "dpsvi-worker") as thread:
+        while (message := channel.receive(check)[1]).header["kind"] != "stop":
+            try:
+                for answer in _turn(worker, message, thread, channel, check):
+                    channel.send(0, answer)
+            except DivergedError as error:
+                channel.send(0, _note(worker.pool, "diverged", str(error)))
+    return message
+
+
+def _turn(worker, grant, thread, channel, check) -> Iterator[Message]:
+    """The messages of a turn that is made in `thread`.
+
+    Meanwhile this one hears signals and rank 0: steps that nobody waits for any more are not made.
+    """
+    turn = worker.turn(grant)
+    while True:
+        future = thread.submit(next, turn, None)
+        try:
+            while wait([future], _LOOK_APART).not_done:
+                check()
+                if any(message.header["kind"] == "stop" for message in channel.look()):
+                    worker.leave()
+        except BaseException:
+            while not future.done():
+                worker.leave()  # again: the steps may not have begun yet
+                wait([future], _LOOK_APART)
+            raise
+        if (answer := future.result()) is None:
+            return
+        yield answer
+
+
+def _note(pool, kind, reason):
+    return pool.message({"kind": kind, "reason": reason[:LONGEST]})
+
+
+def _leave(pool, channel, check, reason):
+    """Give all work back and wait for the end; None when it does not come."""
+    channel.send(0, _note(pool, "leave", reason))
+    end = time.monotonic() + _ANSWER
+
+    def limited():
+        check()
+        if time.monotonic() > end:
+            raise TimeoutError
+
+    try:
+        while (message := channel.receive(limited)[1]).header["kind"] != "stop":
+            pool.give(message.buffer)
+    except (TimeoutError, LostRankError):
+        return None
+    return message
+
+
+def _adopt(state, message) -> None:
+    """Take over the final parameters of the master."""
+    state.shared.rows[...] = message.arrays["rows"]
+    state.scale, state.step = 1.0, message.header["step"]
+    state.items = message.header["items"]
+    state.model.hyper[:] = message.arrays["hyper"]
+    state.model.prior[...] = message.arrays["prior"]
+    state.recount()

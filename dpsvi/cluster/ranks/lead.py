@@ -1,0 +1,240 @@
+"""Rank 0's side of a fit: messages to the master and back, lost workers, the end.
+
+What the master decides is in :mod:`dpsvi.cluster.nodes.master`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+
+from dpsvi.cluster.nodes.master import Master
+from dpsvi.cluster.nodes.worker import Worker
+from dpsvi.cluster.ranks.pulse import SILENT, Pulse
+from dpsvi.cluster.ranks.world import World, launched_with_ulfm
+from dpsvi.cluster.transports.channel import DROPPED, LONGEST, POLLS, UNREADABLE, Channel
+from dpsvi.cluster.transports.messages import Message, Pool, deliver
+from dpsvi.cluster.transports.window import opened
+from dpsvi.errors import DivergedError, LostRankError
+from dpsvi.training.driver import Job
+from dpsvi.training.signals import Deferred
+
+log = logging.getLogger(__name__)
+
+
+def lead(job: Job, here: World, pulse: Pulse | None, n_workers: int) -> bool:
+    """Be the master, and a worker too where that is wanted; whether the observer ended the fit."""
+    with Deferred() as signals, opened(job.state, here.near, here.size) as window:
+        master = Master(job, n_workers, pool=Pool(shared=bool(here.near)), window=window)
+        return _lead(master, here, pulse, n_workers, signals)
+
+
+def _lead(master, here, pulse, n_workers, signals) -> bool:
+    job, channel = master.job, None
+    if here.others:
+        channel = Channel(here.data, master.pool, here.near, pulse.silent)
+        channel.gone |= dict.fromkeys(here.lost, "lost in an earlier fit")
+    local = None
+    if n_workers > len(here.others):
+        local = _LocalWorker(job, master, here.near.ring if here.near else lambda: None)
+    reason = "failed"
+    try:
+        _serve(master, channel, local, here, pulse, signals)
+        reason = "done"
+    except KeyboardInterrupt:
+        reason = "interrupted"
+        if job.checkpoint is not None:
+            job.checkpoint(master.snapshot(), True)
+        raise
+    except DivergedError as error:
+        reason = f"diverged: {error}"
+        raise
+    except Exception as error:
+        reason = f"failed: {error}"
+        if isinstance(error, LostRankError) and job.checkpoint is not None:
+            job.checkpoint(master.snapshot(), True)  # all that came before is there
+        raise
+    finally:
+        master.report()
+        if local is not None:
+            local.stop()
+        if channel is not None:
+            _dismiss(master, channel, here, pulse, signals, reason)
+        elif reason in ("done", "interrupted"):
+            master.parameters.renormalise()
+    return master.ended
+
+
+def _serve(master, channel, local, here, pulse, signals) -> None:
+    """Take messages and answer them until all is done."""
+    pause, window = POLLS[0], master.window
+    held: deque[tuple[int, Message | str]] = deque()  # messages, or why the rank is lost
+    while held or not master.finished:
+        signals.deliver()
+        arrived = local.poll() if local is not None else []
+        if channel is not None:
+            arrived += channel.poll()
+            arrived += channel.lost().items()
+        for rank, what in arrived:
+            if not _ends(what):
+                held.append((rank, what))
+            elif not any(who == rank and _ends(last) for who, last in held):
+                # Before anything else, and instead of what it still asks for: an answer would let
+                # it read, and it would never end.
+                held = deque([(rank, what), *(item for item in held if item[0] != rank)])
+        while held and not _read_by_others(window, held):
+            signals.deliver()
+            rank, what = held.popleft()
+            if isinstance(what, str):
+                _lose(master, rank, what, here, pulse)
+            elif _ends(what):
+                if master.n_workers == 1 or master.job.cluster.on_lost == "abort":
+                    _expect(signals)
+                channel.send(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
+                _lose(master, rank, what.header["reason"], here, pulse)
+            else:
+                master.take(rank, what)
+        signals.deliver()
+        outbox, master.outbox = master.outbox, []
+        for rank, message in outbox:
+            if rank == 0:
+                local.send(message)
+            else:
+                channel.send(rank, message)
+        if arrived:
+            pause = POLLS[0]
+        elif channel is not None:
+            pause = channel.rest(pause)
+        else:
+            time.sleep(POLLS[1])
+
+
+def _expect(signals) -> None:
+    """Before a worker that left ends the job: a signal it heard may be on its way to this rank."""
+    for _ in range(20):
+        signals.deliver()
+        time.sleep(0.05)
+
+
+def _read_by_others(window, held) -> bool:
+    """Whether somebody reads the master's rows who has not ended meanwhile."""
+    if window is None:
+        return False
+    for rank, what in held:
+        if _ends(what):
+            window.end(rank)
+    return window.busy
+
+
+def _ends(what: Message | str) -> bool:
+    """Whether nothing more will come of a rank: it says that it leaves, or is lost."""
+    return isinstance(what, str) or what.header["kind"] == "leave"
+
+
+def _lose(master, rank, reason, here, pulse):
+    _forget(rank, reason, here, pulse)
+    if rank in here.frozen and here.near and rank in here.near and launched_with_ulfm():
+        # A dead rank is no trouble to this MPI; a stopped one keeps mpiexec from ending.
+        with suppress(ProcessLookupError):
+            os.kill(here.near.processes[rank], signal.SIGKILL)
+        here.frozen.discard(rank)
+    if master.job.cluster.on_lost == "abort":
+        log.error("rank %d is lost (%s)", rank, reason)
+        raise LostRankError(f"rank {rank} is lost: {reason}")
+    master.drop(rank, reason)
+
+
+def _dismiss(master, channel, here, pulse, signals, reason) -> None:
+    """Tell all workers to stop, and wait until they have: nobody's message may be left over.
+
+    Whoever lives is waited for: it may have a step to end, or much to receive.  Only another signal
+    after the one that ended the fit ends that, too.
+    """
+    for rank in here.frozen:
+        channel.tell(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
+    waiting = set(here.others)
+    known = reason in ("done", "interrupted")
+    if waiting:
+        message = master.stop_message(reason[:LONGEST], here.lost, parameters=known)
+        for rank in waiting:
+            channel.send(rank, message, keep=True)
+    while waiting:
+        for rank, answer in channel.poll():
+            if answer.header["kind"] == "bye":
+                waiting.discard(rank)
+                pulse.forget(rank)
+            master.pool.give(answer.buffer)
+        channel.lost()
+        for rank in waiting & channel.gone.keys():  # also those that nobody has been told of yet
+            _forget(rank, channel.gone[rank], here, pulse)
+            log.warning("rank %d is lost (%s)", rank, channel.gone[rank])
+        waiting -= channel.gone.keys()
+        if reason == "interrupted":
+            signals.deliver()
+        time.sleep(POLLS[0])
+
+
+def _forget(rank, reason, here, pulse):
+    pulse.forget(rank)
+    here.lost.add(rank)
+    if reason.startswith((SILENT, UNREADABLE)):
+        here.frozen.add(rank)
+
+
+class _LocalWorker:
+    """A worker in a thread of rank 0."""
+
+    def __init__(self, job: Job, master: Master, wake: Callable[[], None]):
+        self.master, self._inbox, self._outbox = master, queue.Queue(), queue.Queue()
+        self._wake = wake
+        self._worker, self._job, self._stopped = None, job, False
+        self._thread = threading.Thread(target=self._run, name="dpsvi-worker", daemon=True)
+        self._thread.start()
+
+    def send(self, message) -> None:
+        """Hand over a message."""
+        self._inbox.put(message)
+
+    def poll(self):
+        """Messages of the worker; raises what the worker raised."""
+        found = []
+        while not self._outbox.empty():
+            item = self._outbox.get()
+            if isinstance(item, BaseException):
+                raise item
+            found.append((0, deliver(item, self._worker.pool, self.master.pool)))
+        return found
+
+    def stop(self) -> None:
+        """End the thread after the step it is in."""
+        self._stopped = True
+        self._inbox.put(None)
+        while self._thread.is_alive():
+            if self._worker is not None:
+                self._worker.leave()  # again: the steps may not have begun yet
+            self._thread.join(POLLS[1])
+
+    def _run(self):
+        try:
+            self._worker = Worker(self._job)
+            self._put(self._worker.hello())
+            while True:
+                message = self._inbox.get()
+                if message is None or self._stopped:
+                    return
+                grant = deliver(message, self.master.pool, self._worker.pool)
+                for answer in self._worker.turn(grant):
+                    self._put(answer)
+        except BaseException as error:  # raised again in the main thread
+            self._put(error)
+
+    def _put(self, item):
+        self._outbox.put(item)
+        self._wake()

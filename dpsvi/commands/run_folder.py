@@ -1,0 +1,226 @@
+"""The folder a run leaves behind: settings, environment, metrics, log, topics, model, page."""
+
+from __future__ import annotations
+
+import csv
+import io as text_io
+import json
+import logging
+import os
+import platform
+import shutil
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from dpsvi import __version__
+from dpsvi.files.environment import hardware, versions
+from dpsvi.files.io import write_json, write_text
+from dpsvi.files.set_aside import SetAside
+from dpsvi.training.checkpoint import newest_name, read_newest
+
+log = logging.getLogger(__name__)
+
+PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "safetensors")
+
+
+@contextmanager
+def log_to(folder, name: str, mode: str = "w"):
+    """Write what the package logs into a file while the block runs; the folder is made."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    handler = logging.FileHandler(Path(folder) / name, mode=mode, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logging.getLogger("dpsvi").addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger("dpsvi").removeHandler(handler)
+        handler.close()
+
+
+def _step_of(line: str) -> float:
+    try:
+        return json.loads(line)["step"]
+    except (ValueError, KeyError, TypeError):
+        return float("inf")  # cut off by what ended the run
+
+
+class RunFolder:
+    """Files of one run, under `path`: a context in which they are written.
+
+    What an earlier run left is set aside on entry.  It comes back if the block fails before there
+    is a model or a checkpoint: bad data replace nothing.  Where the process was killed before that,
+    the next one that looks at the folder brings it back.
+
+    Parameters
+    ----------
+    path : path
+        Made on entry.
+    overwrite : bool
+        Accept a folder that holds a model or checkpoints already.
+    resume : bool
+        Go on with the files of an earlier run.
+
+    Raises
+    ------
+    FileExistsError
+        The folder holds a model or checkpoints, and `overwrite` is false; or a process that runs is
+        about to replace them.
+    OSError
+        The folder cannot be made or written; found here, before any training.
+    """
+
+    def __init__(self, path, overwrite: bool = False, resume: bool = False):
+        self.path, self.resume, self._full, self._made = Path(path), resume, False, False
+        self._before = SetAside(self.path)
+        places = (self.path, *self.path.absolute().parents)
+        there = next(place for place in places if place.exists())
+        if not there.is_dir():
+            raise FileExistsError(f"{there}: is a file, a folder is needed")
+        if not os.access(there, os.W_OK):
+            raise PermissionError(f"{there}: cannot be written")
+        if self._before:
+            if (number := self._before.owner()) is not None:
+                raise FileExistsError(
+                    f"{self.path}: process {number} is about to replace what is there (if it is "
+                    f"none of dpsvi, remove {self._before.path / 'owner.json'})"
+                )
+            self._settle(failed=True)
+        if not overwrite and not resume:
+            self._refuse_what_is_there()
+
+    def _refuse_what_is_there(self):
+        if self._newest() is not None:
+            raise FileExistsError(
+                f"{self.path}: holds checkpoints of a fit that was ended; "
+                f"`dpsvi resume {self.path}` goes on with it, --overwrite begins again"
+            )
+        if (self.path / "model.json").exists():
+            raise FileExistsError(f"{self.path}: holds a model already; --overwrite replaces it")
+
+    def __enter__(self):
+        mode = "a" if self.resume else "w"
+        self._made = not self.path.exists()
+        self.path.mkdir(parents=True, exist_ok=True)
+        if self.resume:
+            self._forget_after_checkpoint()
+        else:
+            self._before.take()
+        self._metrics = open(self.path / "metrics.jsonl", mode, encoding="utf-8")
+        self._log = log_to(self.path, "run.log", mode)
+        self._log.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        self._log.__exit__(*error)
+        self._metrics.close()
+        self._settle(failed=error[0] is not None)
+
+    def _newest(self):
+        """Name of the newest checkpoint, or None."""
+        return newest_name(self.path / "checkpoints")
+
+    def _settle(self, failed: bool):
+        """Keep the new run or the one before; of two without a model or checkpoint, the first."""
+        if not failed or self._newest() is not None or (self.path / "model.json").exists():
+            self._before.drop()
+        elif self._before or not (self.path / "metrics.jsonl").stat().st_size:
+            self._before.put_back()
+            if self._made:
+                with suppress(OSError):  # other ranks have logs there
+                    self.path.rmdir()
+
+    def drop_checkpoints(self) -> None:
+        """Remove all checkpoints: there is a model."""
+        shutil.rmtree(self.path / "checkpoints", ignore_errors=True)
+
+    def _forget_after_checkpoint(self):
+        """Drop the metrics of steps that will be made again."""
+        step = read_newest(self.path).meta["step"]
+        path = self.path / "metrics.jsonl"
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        kept = [line for line in lines if _step_of(line) <= step]
+        write_text(path, "".join(line + "\n" for line in kept))
+
+    def write_settings(self, config: dict, seed: int, threads: int, ranks: int = 1) -> None:
+        """Write config.json and env.json."""
+        write_json(self.path / "config.json", config)
+        machine = hardware()
+        write_json(
+            self.path / "env.json",
+            {
+                "version": __version__, "python": platform.python_version(),
+                "host": platform.node(), "ranks": ranks, "threads": threads, "seed": seed,
+                "cores": machine["cores"], "hardware": machine, "versions": versions(PACKAGES),
+            },
+        )  # fmt: skip
+
+    def metric(self, step, docs, seconds, metric, value, split) -> None:
+        """Append one line to metrics.jsonl; readers see it at once.
+
+        A disk that is full is reported once; the fit is worth more than its log.
+        """
+        line = {
+            "step": int(step), "docs": int(docs), "seconds": round(float(seconds), 6),
+            "metric": metric, "value": float(value), "split": split, "rank": 0,
+        }  # fmt: skip
+        try:
+            self._metrics.write(json.dumps(line) + "\n")
+            self._metrics.flush()
+        except OSError as error:
+            if not self._full:
+                log.error("%s: cannot be written: %s", self.path / "metrics.jsonl", error)
+            self._full = True
+
+    def write_topics(self, components, words, weights) -> None:
+        """Write topics.csv and topic_map.json.
+
+        Parameters
+        ----------
+        components : array, (n_topics, n_words)
+        words : list of list of str
+            Top words of every topic.
+        weights : array, (n_topics,)
+            Share of the corpus tokens of every topic.
+        """
+        from dpsvi.report import topic_map
+
+        table = text_io.StringIO()
+        writer = csv.writer(table, lineterminator="\n")
+        writer.writerow(["topic", "rank", "word", "probability", "weight"])
+        for topic, top in enumerate(words):
+            probabilities = components[topic] / components[topic].sum()
+            order = (-probabilities).argsort(kind="stable")
+            for rank, word in enumerate(top):
+                row = [topic, rank, word, f"{probabilities[order[rank]]:.6g}"]
+                writer.writerow([*row, f"{weights[topic]:.6g}"])
+        write_text(self.path / "topics.csv", table.getvalue())
+        places = topic_map(components, weights)
+        write_json(
+            self.path / "topic_map.json",
+            [{"topic": i, "x": float(x), "y": float(y)} for i, (x, y) in enumerate(places)],
+        )
+
+    def write_exchanges(self, report: dict, history: list) -> None:
+        """Write exchanges.csv, and the histogram of staleness to metrics.jsonl.
+
+        Parameters
+        ----------
+        report : dict
+            What ``engine="mpi"`` left in ``exchanges_``.
+        history : list of dict
+        """
+        table = text_io.StringIO()
+        writer = csv.writer(table, lineterminator="\n")
+        writer.writerow(report["exchanges"][0]._fields)
+        writer.writerows(report["exchanges"])
+        write_text(self.path / "exchanges.csv", table.getvalue())
+        last = history[-1] if history else {"step": 0, "docs": 0, "seconds": 0.0}
+        at = last["step"], last["docs"], last["seconds"]
+        for staleness, count in report["staleness"].items():
+            self.metric(*at, f"exchanges_with_staleness_{staleness}", count, "train")
+        self.metric(*at, "exchange_bytes", report["bytes"], "train")
+        self.metric(*at, "master_busy_seconds", report["busy"], "train")
+
+    def write_vocabulary(self, words) -> None:
+        """Write vocab.txt, one word a line."""
+        write_text(self.path / "vocab.txt", "".join(f"{word}\n" for word in words))

@@ -1,0 +1,1 @@
+"""What estimators of several models share: scikit-learn's conventions, once."""

@@ -1,0 +1,1 @@
+"""How good a fitted model is: document completion, ranking."""

@@ -1,0 +1,94 @@
+"""Document inference with the topics held fixed: for `transform`, for fold-in, for the bound."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpsvi.kernels.fold import fold
+from dpsvi.kernels.jit import kernel
+from dpsvi.kernels.special import exp_digamma_row
+
+
+@kernel
+def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_norm):
+    """Iterate gamma of documents [first, last) to convergence; each document on its own.
+
+    Parameters
+    ----------
+    basis : float32 array, (n_words, n_columns)
+        Weight of each word in each topic; 0 in padding columns.
+    alpha : float32 array, (n_columns,)
+        0 marks padding.
+    items : Items
+    first, last : int
+    digamma : bool
+        Topic weights are exp(psi(gamma)) (mean field) or gamma itself (collapsed).
+    tol : float
+        Stop when the mean change of gamma over the topics is smaller.
+    n_sweeps : int
+    gamma : float32 array, (n_items, n_columns)
+        Written.
+    log_norm : float64 array, (n_items,)
+        Written: sum_w c_dw log sum_k weight_k basis_wk at the final gamma.
+    """
+    n_columns = alpha.shape[0]
+    weight, total = np.zeros_like(alpha), np.empty_like(alpha)
+    zero, shift = np.float32(0), np.float32(0)  # shift: see exp_digamma_row
+    n_topics = 0
+    for k in range(n_columns):
+        n_topics += alpha[k] > 0
+    longest = 0
+    for d in range(first, last):
+        longest = max(longest, items.offsets[d + 1] - items.offsets[d])
+    ratios = np.empty(longest, np.float32)
+    blocks = np.empty((longest, n_columns), np.float32)
+    positions = np.arange(longest)
+    for d in range(first, last):
+        start, stop = items.offsets[d], items.offsets[d + 1]
+        words, counts = items.index[start:stop], items.value[start:stop]
+        ratio, block = ratios[: stop - start], blocks[: stop - start]
+        own = gamma[d]
+        length = zero
+        for i in range(stop - start):
+            length += counts[i]
+            row, copy = basis[words[i]], block[i]
+            for k in range(n_columns):
+                copy[k] = row[k]
+        for k in range(n_columns):
+            own[k] = alpha[k] + length / np.float32(n_topics) if alpha[k] > 0 else zero
+        log_norm[d] = 0.0
+        if length == 0:
+            continue
+        for sweep in range(n_sweeps + 1):
+            if digamma:
+                shift = exp_digamma_row(own, n_topics, weight)
+            else:
+                weight[:] = own
+            fold(block, positions[: stop - start], counts, weight, total, ratio)
+            if sweep == n_sweeps:
+                break
+            change = zero
+            for k in range(n_columns):
+                new = alpha[k] + weight[k] * total[k]
+                change += abs(new - own[k])
+                own[k] = new
+            if change < tol * np.float32(n_topics):
+                break
+        for i in range(stop - start):
+            if counts[i] > 0:
+                norm = np.float64(counts[i]) / np.float64(ratio[i])
+                log_norm[d] += counts[i] * (np.log(norm) - shift)
+
+
+@kernel
+def score(basis, theta, items, first, last, log_likelihood):
+    """``log_likelihood[d] = sum_w c_dw log sum_k theta_dk basis_wk``, d in [first, last)."""
+    for d in range(first, last):
+        log_likelihood[d] = 0.0
+        for j in range(items.offsets[d], items.offsets[d + 1]):
+            if items.value[j] > 0:
+                row = basis[items.index[j]]
+                p = np.float32(0)
+                for k in range(row.shape[0]):
+                    p += theta[d, k] * row[k]
+                log_likelihood[d] += items.value[j] * np.log(np.float64(p))

@@ -1,0 +1,1 @@
+"""Hierarchical models: groups that share a population."""

@@ -1,0 +1,270 @@
+"""What the estimators of hierarchical regressions share: groups, priors, prediction.
+
+Rows are sorted by group, and groups are the engine's items.  With an intercept the columns of X are
+shifted to mean 0, so that the intercept is told from the slopes wherever the features lie; what
+users give and get is in terms of the features as they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import is_regressor
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpsvi.errors import check_flag, check_number
+from dpsvi.estimators.arrays import FamilyEstimator, count, dense_items
+from dpsvi.estimators.base import unchanged_on_error, with_callbacks
+from dpsvi.expfam import normal_wishart
+from dpsvi.families.hierarchical.groups import factorise, places
+from dpsvi.families.hierarchical.population import project, unpack
+
+_TEXTS = {
+    "fit_intercept": """\
+    fit_intercept : bool, default=True
+        Learn a constant besides the coefficients of the features, for each group its own.""",
+    "mean_precision_prior": """\
+    mean_precision_prior : float, default=0.01
+        kappa_0 > 0: the prior of the population's mean weighs as much as so many groups.""",
+    "degrees_of_freedom_prior": """\
+    degrees_of_freedom_prior : float or None, default=None
+        nu_0 > n_coefficients + 1: the prior of the population's covariance weighs as much as
+        nu_0 - n_coefficients - 1 groups.  None is n_coefficients + 2.""",
+    "groups": """\
+    groups_ : ndarray of shape (n_groups,) or None
+        Labels of the known groups, sorted.
+    group_coef_ : ndarray of shape (n_groups, n_features_in_)
+    group_intercept_ : ndarray of shape (n_groups,)
+        Posterior means of the groups' coefficients.
+    population_covariance_ : ndarray of shape (n_coefficients, n_coefficients)
+        Posterior mean of the covariance of the intercept, if there is one, and the coefficients
+        between groups.
+    {fitted}""",
+    "notes": """\
+    With one batch of all groups, ``learning_rate=1`` is coordinate ascent and needs the fewest
+    passes.  Features are shifted to mean 0 inside; priors and results are those of the features as
+    they were given.  The ``score`` in `history_` is the mean term of the ELBO of the held-out
+    groups.""",
+}
+
+
+class HierarchicalEstimator(FamilyEstimator):
+    """Base of :mod:`dpsvi.models.hierarchical_regression` and ``hierarchical_probit``.
+
+    A subclass has the parameters named in :meth:`_resolve_prior` and defines, besides `_kind`,
+    `_model` and `_start`,
+
+    * ``_infer_groups(items, natural, floor, means, covariances, bound)``: a static method that
+      fills the posteriors and the bounds of all groups, posteriors only where there is room;
+    * ``_target(y, reset, **more) -> float64 array``: the last column of the rows.
+    """
+
+    _texts = _TEXTS
+    _extra = ("_labels", "_shift", "_y_mean", "_means", "_covariances")
+    _y_mean = 0.0
+
+    # --- fitting ------------------------------------------------------------------------------
+
+    def check_params(self) -> None:
+        """Raise ValueError or TypeError for the first parameter that is not allowed."""
+        super().check_params()
+        check_flag("fit_intercept", self.fit_intercept)
+        check_number("mean_precision_prior", self.mean_precision_prior, low=0, open_low=True)
+
+    @unchanged_on_error
+    @with_callbacks
+    def fit(self, X, y, groups=None):
+        """Learn population and groups.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        groups : array-like of shape (n_samples,) or None, default=None
+            Labels of the rows' groups, numbers or text.  None: all rows are one group.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, y, groups=groups)
+        del self._training
+        return self
+
+    @unchanged_on_error
+    @with_callbacks
+    def partial_fit(self, X, y, groups=None):
+        """Go on learning the population with one pass over other groups, the next of a stream.
+
+        A group whose label came before counts as a new one; known groups, `groups_`, are those of
+        the last call.  The first call also sets the priors that are None and the first parameters.
+
+        Parameters
+        ----------
+        X, y, groups : as in :meth:`fit`
+
+        Returns
+        -------
+        self
+        """
+        return self._go_on(X, y, groups=groups)
+
+    def _go_on(self, X, y, **more):
+        self._partial_fit(X, y, **more)
+        del self._training
+        return self
+
+    def _read(self, X, y=None, *, reset, groups=None, **more):
+        X, y = validate_data(
+            self, X, y, reset=reset, dtype=[np.float64, np.float32], y_numeric=is_regressor(self)
+        )
+        if reset:
+            self._dtype = str(X.dtype)
+            self._shift = X.mean(axis=0, dtype=np.float64) * self._n_constants
+        labels, code = factorise(groups, len(X))
+        order = np.argsort(code, kind="stable")
+        rows = np.empty((len(X), self._n_coefficients + 1))
+        rows[:, :-1] = self._design(X[order])
+        rows[:, -1] = self._target(y, reset, **more)[order]
+        if not np.isfinite(np.square(rows).sum(axis=0)).all():
+            raise ValueError(f"the squares of X or y overflow, the largest is {np.abs(rows).max()}")
+        items = dense_items(rows, np.concatenate([[0], np.cumsum(np.bincount(code))]))
+        self._training = labels, items  # until the fit has ended, see `_fitted`
+        return items
+
+    @property
+    def _n_constants(self) -> int:
+        """Columns before those of the features: 1 with an intercept, else 0."""
+        return int(self._started["fit_intercept"])
+
+    @property
+    def _n_coefficients(self) -> int:
+        return self.n_features_in_ + self._n_constants
+
+    def _design(self, X):
+        """X as the model sees it, (n_samples, n_coefficients)."""
+        design = np.ones((len(X), self._n_coefficients))
+        design[:, self._n_constants :] = X - self._shift
+        return design
+
+    # --- priors and first parameters ----------------------------------------------------------
+
+    def _resolve_prior(self, X, scale, n_groups):
+        """Natural parameters and least pivots of the population's prior, and a wide variance.
+
+        Parameters
+        ----------
+        X : float64 array, (n_samples, D)
+            From :meth:`_design`.
+        scale : float
+            Variance of y.
+        n_groups : int
+
+        Returns
+        -------
+        natural : float64 array, (D * D + D + 2,)
+        floor : float64 array, (D,)
+        wide : float64 array, (D,)
+            Of coefficients whose term alone has the variance of y.
+        """
+        n = X.shape[1]
+        square = np.einsum("nd,nd->d", X, X) / len(X)
+        rounding = np.zeros(n)
+        rounding[self._n_constants :] = (1e-10 * self._shift) ** 2
+        wide = scale / np.where(square > rounding, square, 1.0)
+        nu = n + 2 if self.degrees_of_freedom_prior is None else self.degrees_of_freedom_prior
+        check_number("degrees_of_freedom_prior", nu, low=n + 1, open_low=True)
+        shift = self._to_shifted(n)
+        if self.covariance_prior is None:
+            covariance = np.diag(wide) / n_groups
+        else:
+            covariance = shift @ self._covariance("covariance_prior", n) @ shift.T
+        mean = np.zeros(n)
+        if self.mean_prior is not None:
+            mean = shift @ self._array("mean_prior", (n,))
+            mean[0] -= self._y_mean
+        kappa, w_inv = self.mean_precision_prior, (nu - n - 1) * covariance
+        psi = w_inv + kappa * np.outer(mean, mean)
+        natural = np.concatenate([[kappa], kappa * mean, psi.ravel(), [nu]])
+        return natural, np.diag(np.linalg.cholesky(w_inv)) ** 2, wide
+
+    def _to_shifted(self, n):
+        """The matrix that turns coefficients of the features into those of the shifted ones."""
+        matrix = np.eye(n)
+        if self._n_constants:
+            matrix[0, 1:] = self._shift
+        return matrix
+
+    # --- the fitted model ---------------------------------------------------------------------
+
+    def _infer(self, state, items, posteriors: bool):
+        """Means (J, D), covariances (J, D, D) and bounds (J,) of the groups."""
+        n, n_groups = self._n_coefficients, count(items)
+        room = n_groups if posteriors else 0
+        means, covariances = np.empty((room, n)), np.empty((room, n, n))
+        bound, (floor, _) = np.empty(n_groups), unpack(state.model.hyper)
+        self._infer_groups(items, state.natural()[0], floor, means, covariances, bound)
+        return means, covariances, bound
+
+    def _bounds(self, state, items):
+        return self._infer(state, items, posteriors=False)[2]
+
+    def _population(self, natural, hyper):
+        """The Normal-Wishart distribution as :func:`dpsvi.expfam.normal_wishart.kl` takes it."""
+        n, (floor, _) = self._n_coefficients, unpack(hyper)
+        row = natural[: n * n + n + 2].copy()
+        normal_wishart.to_standard(row, floor)
+        factor = row[n + 1 : -1].reshape(n, n)
+        return row[0], row[1 : n + 1], row[-1] * factor @ factor.T, row[-1]
+
+    def _divergence(self, state) -> float:
+        hyper = state.model.hyper
+        q = self._population(state.natural()[0], hyper)
+        return float(normal_wishart.kl(q, self._population(state.model.prior[0], hyper)))
+
+    def _fitted(self, state) -> dict:
+        kappa, center, w_inv, nu = self._population(state.natural()[0], state.model.hyper)
+        n, first = len(center), self._n_constants
+        spread = w_inv / (nu - n - 1)  # E[Lambda^-1]
+        if "_training" in vars(self):
+            labels, items = self._training
+            means, covariances, _ = self._infer(state, items, posteriors=True)
+            # Last stands what is known of a group without rows, beta ~ N(mu, Lambda^-1).
+            kept = {
+                "_labels": None if labels is None else labels.tolist(),
+                "_means": np.concatenate([means, [center]]),
+                "_covariances": np.concatenate([covariances, [(1 + 1 / kappa) * spread]]),
+            }
+        else:  # read from a file
+            kept = {name: vars(self)[name] for name in ("_labels", "_means", "_covariances")}
+        back = np.linalg.inv(self._to_shifted(n))
+        coefficients = kept["_means"] @ back.T
+        intercept = coefficients[:, 0] + self._y_mean if first else np.zeros(len(coefficients))
+        arrays = {
+            "coef_": coefficients[self._default_group(kept["_labels"]), first:],
+            "intercept_": intercept[self._default_group(kept["_labels"])],
+            "group_coef_": coefficients[:-1, first:],
+            "group_intercept_": intercept[:-1],
+            "population_covariance_": back @ spread @ back.T,
+        }
+        groups = {"groups_": None if kept["_labels"] is None else np.array(kept["_labels"])}
+        return kept | groups | {k: v.astype(self._dtype) for k, v in arrays.items()}
+
+    @staticmethod
+    def _default_group(labels) -> int:
+        """Place in `_means` of rows whose group is not said: the only group, or the population."""
+        return 0 if labels is None else -1
+
+    def _project(self, X, groups):
+        """Mean and variance of ``x^T beta`` for each row x, less the mean of y."""
+        check_is_fitted(self, "_state")
+        X = self._points(X, reset=False)
+        if groups is None:
+            index = np.full(len(X), self._default_group(self._labels))
+        elif self._labels is None:
+            raise ValueError("groups must be None: the model was fitted without groups")
+        else:
+            labels, code = factorise(groups, len(X))
+            index = places(labels, self._labels)[code]
+        mean, variance = np.empty(len(X)), np.empty(len(X))
+        project(self._design(X), index, self._means, self._covariances, mean, variance)
+        return mean, variance

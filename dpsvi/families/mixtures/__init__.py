@@ -1,0 +1,1 @@
+"""Mixtures: components, their merging, the estimator."""

@@ -1,0 +1,143 @@
+"""Gaussian components of a model: their prior, and the posterior that their rows stand for.
+
+Covariances are full, (D, D), or diagonal, (D,); shapes tell which.  Rows are as in
+:mod:`dpsvi.expfam.gaussian`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dpsvi.expfam import normal_gamma, normal_wishart
+from dpsvi.kernels.jit import kernel
+
+
+@kernel
+def standardise(rows, floor):
+    """Turn the components in `rows`, (K, columns), from natural to standard form, in place.
+
+    What does not depend on x in ``E ln N(x | mu_k, Lambda_k^-1)`` is added to their first entries.
+    `floor` is :meth:`Prior.floor`.
+    """
+    n = floor.shape[0]
+    for k in range(rows.shape[0]):
+        component = rows[k, 1:]
+        if rows.shape[1] == 2 * n + 3:
+            normal_gamma.to_standard(component, floor)
+            log_det = normal_gamma.expected_log_det(component, n)
+        else:
+            normal_wishart.to_standard(component, floor)
+            log_det = normal_wishart.expected_log_det(component, n)
+        rows[k, 0] += 0.5 * (log_det - n * (math.log(2.0 * math.pi) + 1.0 / component[0]))
+
+
+class Prior(NamedTuple):
+    """Parameters of the prior of every component."""
+
+    mean_precision: float  # kappa_0, > 0
+    mean: np.ndarray  # m_0, (D,)
+    degrees_of_freedom: float  # nu_0, > D - 1; diagonal: > 0
+    covariance: np.ndarray  # W_0^-1, (D, D), positive definite; diagonal: w_0, (D,), > 0
+
+    def floor(self):
+        """The least pivots that W^-1 of a posterior can have, (D,)."""
+        if self.covariance.ndim == 1:
+            return self.covariance
+        return np.diag(np.linalg.cholesky(self.covariance)) ** 2
+
+    def natural(self, origins, first):
+        """Rows (K, columns) of components that count from `origins`, (K, D), behind `first`."""
+        n_components, n = origins.shape
+        shift = self.mean - origins
+        outer = shift * shift if self.covariance.ndim == 1 else shift[:, :, None] * shift[:, None]
+        rows = np.empty((n_components, n + 3 + self.covariance.size))
+        rows[:, 0], rows[:, 1], rows[:, -1] = first, self.mean_precision, self.degrees_of_freedom
+        rows[:, 2 : n + 2] = self.mean_precision * shift
+        psi = self.covariance + self.mean_precision * outer
+        rows[:, n + 2 : -1] = psi.reshape(n_components, -1)
+        return rows
+
+    def log_evidence(self, stats):
+        """Ln of the normaliser, up to a constant, of components with these statistics, (K,).
+
+        `stats`, (K, columns) or (columns,), count from `mean`; 0 of the first number is used.
+        """
+        n = len(self.mean)
+        rows = self.natural(self.mean[None], 0.0) + stats
+        kappa, h, nu = rows[:, 1], rows[:, 2 : n + 2], rows[:, -1]
+        psi = rows[:, n + 2 : -1].reshape(-1, *self.covariance.shape)
+        if self.covariance.ndim == 1:
+            w_inv = psi - h * h / kappa[:, None]
+            value = normal_gamma.log_normaliser(w_inv, nu)
+        else:
+            w_inv = psi - h[:, :, None] * h[:, None] / kappa[:, None, None]
+            value = normal_wishart.log_normaliser(w_inv, nu)
+        return value - 0.5 * n * np.log(kappa)
+
+
+class Components(NamedTuple):
+    """Posterior of the components, from their rows in standard form."""
+
+    standard: np.ndarray  # (K, columns)
+    origins: np.ndarray  # o, (K, D)
+    n_axes: int  # of a covariance: 2, diagonal: 1
+
+    @property
+    def mean_precision(self):
+        """Kappa, (K,)."""
+        return self.standard[:, 1]
+
+    @property
+    def shift(self):
+        """Means, from the origins: m - o, (K, D)."""
+        return self.standard[:, 2 : self.origins.shape[1] + 2]
+
+    @property
+    def means(self):
+        """E[mu], (K, D)."""
+        return self.origins + self.shift
+
+    @property
+    def factor(self):
+        """G, lower triangular, (K, D, D); diagonal: g, (K, D)."""
+        n_components, n = self.origins.shape
+        return self.standard[:, n + 2 : -1].reshape(n_components, *[n] * self.n_axes)
+
+    @property
+    def degrees_of_freedom(self):
+        """Nu, (K,)."""
+        return self.standard[:, -1]
+
+    @property
+    def covariances(self):
+        """Inverses of the expected precisions, (K, D, D) or (K, D)."""
+        g = self.factor
+        return g**2 if self.n_axes == 1 else g @ g.swapaxes(1, 2)
+
+    @property
+    def precisions(self):
+        """E[Lambda], (K, D, D) or (K, D)."""
+        if self.n_axes == 1:
+            return self.factor**-2
+        half = np.linalg.inv(self.factor)
+        return half.swapaxes(1, 2) @ half
+
+    def draw(self, y, rng):
+        """Points of N(means, covariances), one of each component in `y`, (n, D)."""
+        noise = rng.standard_normal((len(y), self.origins.shape[1]))
+        how = "nd,nd->nd" if self.n_axes == 1 else "nij,nj->ni"
+        return self.means[y] + np.einsum(how, self.factor[y], noise)
+
+    def divergence(self, prior: Prior):
+        """KL from the prior in nats, of each component, (K,)."""
+        nu = self.degrees_of_freedom
+        w_inv = nu.reshape(-1, *[1] * self.n_axes) * self.covariances
+        kl = normal_gamma.kl if self.n_axes == 1 else normal_wishart.kl
+        kappa0, mean0, nu0, w_inv0 = prior
+        return kl(
+            (self.mean_precision, self.shift, w_inv, nu),
+            (kappa0, mean0 - self.origins, w_inv0, nu0),
+        )

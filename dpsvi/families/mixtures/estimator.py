@@ -1,0 +1,213 @@
+"""What the estimators of mixtures of Gaussian components share, whatever their weights are."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from sklearn.base import DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpsvi.engines import fit
+from dpsvi.errors import check_choice, check_number
+from dpsvi.estimators.arrays import FamilyEstimator, count, dense_items
+from dpsvi.expfam.gaussian import first_responsibilities, first_statistics
+from dpsvi.families.mixtures.merging import merge_until_stable
+from dpsvi.families.mixtures.mixture import component_prior, infer, posterior
+from dpsvi.families.mixtures.prior_parameters import resolve_prior
+from dpsvi.training.schedules import constant
+from dpsvi.training.state import State
+
+_SAMPLE = 10_000  # points that the first responsibilities are found on
+_SWEEPS = 5  # of coordinate ascent between merges
+
+_PARAMETERS = """\
+    mean_precision_prior : float or None, default=None
+        kappa_0 > 0: the prior of the means weighs as much as so many points.  None is 1.
+    mean_prior : array of shape (n_features,) or None, default=None
+        m_0.  None is the mean of the data; for `partial_fit`, of its first data.
+    degrees_of_freedom_prior : float or None, default=None
+        nu_0 of the Wishart prior of the precisions, > n_features - 1; diagonal: nu_0 > 0, twice
+        the shape of their Gamma prior.  None is `n_features`; diagonal: 1, with which every
+        variance has the same prior as among full covariances.
+    covariance_prior : array of shape (n_features, n_features) or None, default=None
+        W_0^-1, positive definite; diagonal: of shape (n_features,), > 0, twice the rates of the
+        Gamma prior.  None is the covariance of the data (for `partial_fit`, of its first data)
+        with a millionth of each variance added, that of constant features taken as 1.
+    init_params : {"merge", "kmeans", "random"}, default="merge"
+        First responsibilities, on at most 10,000 points (10 a component if that is more): twice as
+        many k-means clusters, of which pairs are merged until K are left (the Dirichlet process
+        goes on while the bound gains; slower, and finds better optima); k-means; or random."""
+
+_ATTRIBUTES = """\
+    means_ : ndarray of shape (n_components, n_features_in_)
+    covariances_, precisions_ : ndarrays of shape (n_components, n_features_in_, n_features_in_)
+        E[Lambda] is `precisions_`, its inverse `covariances_`; diagonal: of shape
+        (n_components, n_features_in_).
+    mean_precision_, degrees_of_freedom_ : ndarrays of shape (n_components,)
+        kappa and nu of the posterior.
+    {fitted}"""
+
+
+class MixtureEstimator(DensityMixin, FamilyEstimator):
+    """Base of mixtures.
+
+    Besides what :class:`dpsvi.estimators.arrays.FamilyEstimator` asks for, a subclass defines
+
+    * ``_make_model(prior, origins) -> Model``:
+      by :func:`dpsvi.families.mixtures.mixture.make_model`;
+    * ``_expect``: a static method, the kernel of :func:`dpsvi.families.mixtures.mixture.posterior`;
+    * ``_weight_bound(counts) -> float``: A(N) of :mod:`dpsvi.families.mixtures.merging`;
+    * ``_weights(state) -> array``: E[pi], (K,);
+    * ``_weight_attributes(state) -> dict``: what is fitted besides ``weights_``;
+    * ``_weight_divergence(state) -> float``: KL of the weights from their prior, in nats.
+    """
+
+    _texts = {"components": _PARAMETERS, "attributes": _ATTRIBUTES}
+    _learns_size = False  # whether first components may be fewer than K
+
+    def __init__(
+        self, n_components, covariance_type, mean_precision_prior, mean_prior,
+        degrees_of_freedom_prior, covariance_prior, init_params,
+    ):  # fmt: skip
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.mean_precision_prior = mean_precision_prior
+        self.mean_prior = mean_prior
+        self.degrees_of_freedom_prior = degrees_of_freedom_prior
+        self.covariance_prior = covariance_prior
+        self.init_params = init_params
+
+    # --- fitting ------------------------------------------------------------------------------
+
+    def check_params(self) -> None:
+        """Raise ValueError or TypeError for the first parameter that is not allowed."""
+        super().check_params()
+        check_number("n_components", self.n_components, low=1, high=65_535, integer=True)
+        check_choice("covariance_type", self.covariance_type, ["full", "diag"])
+        check_choice("init_params", self.init_params, ["merge", "kmeans", "random"])
+        self._check_positive("mean_precision_prior")
+
+    def _read(self, X, y=None, *, reset):
+        return dense_items(self._points(X, reset))
+
+    def _start(self, items, total, rng) -> State:
+        X = items.value.reshape(-1, self.n_features_in_)
+        prior = resolve_prior(
+            self, X, self.covariance_type == "diag", precision="mean_precision_prior",
+            mean="mean_prior", freedom="degrees_of_freedom_prior", covariance="covariance_prior",
+        )  # fmt: skip
+        size = min(len(X), max(_SAMPLE, 10 * self.n_components))
+        sample = X[np.sort(rng.choice(len(X), size, replace=False))]
+        weight = total / size  # of a point
+        if self.init_params == "merge":
+            resp = self._merged(sample, weight, prior, rng)
+        else:
+            resp = first_responsibilities(sample, self.n_components, self.init_params, rng)
+        return self._state_of(sample, weight * resp, prior, self._n_threads)
+
+    def _state_of(self, X, resp, prior, n_threads=1) -> State:
+        """The best parameters for these responsibilities."""
+        origins, stats = first_statistics(X, resp, prior.mean, prior.covariance.ndim == 1)
+        return State.resume(self._make_model(prior, origins), stats.reshape(1, -1), n_threads)
+
+    def _merged(self, X, weight, prior, rng):
+        """Responsibilities of K components, (n, K), by merging pairs of twice as many.
+
+        K-means has two centers in one cluster, and one in two, in most fits; variational inference
+        does not move them any more.  Twice as many miss less.
+        """
+        n, most = len(X), self.n_components
+        if self._learns_size:
+            weight = 1.0  # noise that is counted more than once looks like components
+        first = first_responsibilities(X, min(n, 2 * most), "kmeans", rng)
+        resp = merge_until_stable(
+            X, weight * first, prior, self._weight_bound, 1 if self._learns_size else most, most,
+            partial(self._ascend, X, weight, prior),
+        )  # fmt: skip
+        return np.pad(resp / weight, ((0, 0), (0, most - resp.shape[1])))
+
+    def _ascend(self, X, weight, prior, resp):
+        """Some steps of coordinate ascent, each point counting `weight`."""
+        n, items = len(X), dense_items(X)
+        state = self._state_of(X, resp, prior)
+        fit(
+            state, items, schedule=constant(1.0), batch_size=n, n_passes=_SWEEPS, seed=0,
+            total_items=weight * n,
+        )  # fmt: skip
+        better = np.empty(resp.shape)
+        self._bounds(state, items, better)
+        return weight * better
+
+    # --- the fitted model ---------------------------------------------------------------------
+
+    def _fitted(self, state) -> dict:
+        q = posterior(state, self._expect)
+        fitted = {
+            "weights_": self._weights(state),
+            "means_": q.means,
+            "covariances_": q.covariances,
+            "precisions_": q.precisions,
+            "mean_precision_": q.mean_precision,
+            "degrees_of_freedom_": q.degrees_of_freedom,
+            **self._weight_attributes(state),
+        }
+        return {
+            name: value.astype(self._dtype) if isinstance(value, np.ndarray) else value
+            for name, value in fitted.items()
+        }
+
+    def _bounds(self, state, items, resp=None):
+        q, n = posterior(state, self._expect), count(items)
+        bound, resp = np.empty(n), np.empty((0, 0)) if resp is None else resp
+        infer(items, np.arange(n, dtype=np.int32), q.standard, q.origins, resp, bound)
+        return bound
+
+    def _divergence(self, state) -> float:
+        components = posterior(state, self._expect).divergence(component_prior(state.model.hyper))
+        return float(self._weight_divergence(state) + components.sum())
+
+    def predict_proba(self, X):
+        """Responsibilities of the components for each point, of shape (n_samples, K)."""
+        check_is_fitted(self, "_state")
+        items = self._read(X, reset=False)
+        resp = np.empty((count(items), len(self.weights_)))
+        self._bounds(self._state, items, resp)
+        return resp.astype(self._dtype, copy=False)
+
+    def predict(self, X):
+        """The component with the highest responsibility for each point, (n_samples,)."""
+        return self.predict_proba(X).argmax(axis=1)
+
+    def score_samples(self, X):
+        """Expected log-likelihood of each point in nats, (n_samples,).
+
+        ``ln sum_k exp(E ln pi_k + E ln N(x | mu_k, Lambda_k^-1))``, a lower bound of the log of
+        the predictive density and, in scikit-learn's estimator too, the point's term of the ELBO.
+        """
+        check_is_fitted(self, "_state")
+        bounds = self._bounds(self._state, self._read(X, reset=False))
+        return bounds.astype(self._dtype, copy=False)
+
+    def score(self, X, y=None) -> float:
+        """Mean of :meth:`score_samples`."""
+        return float(self.score_samples(X).mean(dtype=np.float64))
+
+    def sample(self, n_samples=1):
+        """Draw points from the mixture of N(means_, covariances_).
+
+        Parameters
+        ----------
+        n_samples : int, >= 1
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features_in_)
+        y : ndarray of shape (n_samples,)
+            Component of each, ascending.
+        """
+        check_is_fitted(self, "_state")
+        check_number("n_samples", n_samples, low=1, integer=True)
+        rng, weights = self._sampler(), self._weights(self._state)
+        y = np.sort(rng.choice(len(weights), size=n_samples, p=weights))
+        return posterior(self._state, self._expect).draw(y, rng), y

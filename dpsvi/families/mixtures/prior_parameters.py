@@ -1,0 +1,47 @@
+"""The prior of Gaussian components from parameters of an estimator, whatever these are called."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpsvi.errors import check_number
+from dpsvi.expfam.gaussian import default_covariance
+from dpsvi.families.mixtures.components import Prior
+
+
+def resolve_prior(estimator, X, diagonal, *, precision, mean, freedom, covariance) -> Prior:
+    """The prior as asked for; what is None comes from X.
+
+    Parameters
+    ----------
+    estimator : FamilyEstimator
+    X : float64 array, (n, D)
+    diagonal : bool
+        Covariances are.
+    precision, mean, freedom, covariance : str
+        Names of its parameters kappa_0, which is checked already, m_0, nu_0 and W_0^-1.
+
+    Raises
+    ------
+    ValueError, TypeError
+        nu_0 is not above D - 1, or 0 if `diagonal`; m_0 or W_0^-1 are not of D dimensions, or the
+        latter is not positive definite; or the squares of X, which it is to come from, overflow.
+    """
+    n = X.shape[1]
+    kappa, nu = getattr(estimator, precision), getattr(estimator, freedom)
+    if nu is None:
+        nu = 1 if diagonal else n
+    check_number(freedom, nu, low=0 if diagonal else n - 1, open_low=True)
+    if getattr(estimator, covariance) is None:
+        scale = default_covariance(X, diagonal)
+        if not np.isfinite(scale).all():
+            raise ValueError(f"the squares of X overflow, its largest value is {X.max():g}")
+    else:
+        scale = estimator._covariance(covariance, n, diagonal)
+    given = getattr(estimator, mean) is not None
+    return Prior(
+        1.0 if kappa is None else float(kappa),
+        estimator._array(mean, (n,)) if given else X.mean(axis=0),
+        float(nu),
+        scale,
+    )

@@ -1,0 +1,1 @@
+"""Topic models: how they are fitted, kept and asked."""

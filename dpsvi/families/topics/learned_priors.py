@@ -1,0 +1,165 @@
+"""Priors of a topic model, learned from the topics when a fit has ended.
+
+While a fit runs, topics and priors lead each other astray: a prior that lets documents have more
+topics makes the topics alike, and topics that are alike ask for such a prior.  On short documents
+that has no end.  So topics are fitted with fixed priors, and the priors are learned once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import psi
+
+from dpsvi.evaluation.completion import infer_documents, score, split_tokens
+from dpsvi.families.topics.matrix import FLOAT
+from dpsvi.kernels.jit import as_items, compile_local
+from dpsvi.training.task import make_works
+
+MOST_DOCUMENTS = 200
+MOST_VALUES = 2**22  # numbers in the rows of their words
+STEP = 2.0  # between the concentrations that are compared
+RANGE = 64.0  # the one learned is within this factor of the one that was used
+CLOSE = 0.015  # a difference of perplexity that does not count
+ETA_RANGE = 4.0  # a learned eta is within this factor of the one that was used
+
+
+class WithoutOwn:
+    """Documents of a fit, each with topics from which its own counts have been taken out.
+
+    What a document adds to the topics is what one more local step finds.
+
+    Parameters
+    ----------
+    state : dpsvi.training.state.State
+        Its rows of words come first, the others are :attr:`dpsvi.base.Model.common_rows`.
+    items : Items
+    n_topics : int
+    rng : numpy.random.Generator
+        Chooses the documents, 200 at most.
+    n_jobs : int
+        Threads; they do not change the results.
+    """
+
+    def __init__(self, state, items, n_topics: int, rng, n_jobs: int = 1):
+        self.n_jobs = n_jobs
+        chosen = rng.permutation(len(items.offsets) - 1)[:MOST_DOCUMENTS]
+        lengths = np.cumsum(np.diff(items.offsets)[chosen])
+        chosen = chosen[: max(1, np.searchsorted(lengths * n_topics, MOST_VALUES, side="right"))]
+        parts = [_basis(state, items, d, n_topics) for d in _visits(state, items, chosen)]
+        self.basis = np.concatenate([basis for basis, _ in parts])
+        values = np.concatenate([value for _, value in parts])
+        offsets = np.cumsum([0, *(len(value) for _, value in parts)])
+        first, second = split_tokens(values, seed=int(rng.integers(2**31)))
+        index = np.arange(len(values))  # each word of each document has a row of its own
+        self.seen = as_items(offsets, index, first, FLOAT)
+        self.hidden = as_items(offsets, index, second, FLOAT)
+        self.n_hidden = float(second.sum(dtype=np.float64))
+
+    def log_likelihood(self, alpha) -> float:
+        """Of one half of the tokens given the other; alpha has shape (n_topics,)."""
+        alpha = np.asarray(alpha, FLOAT)
+        gamma, _ = infer_documents(
+            self.basis, alpha, self.seen, digamma=True, tol=1e-3, n_sweeps=50, n_jobs=self.n_jobs
+        )
+        theta = gamma / gamma.sum(axis=1, keepdims=True)
+        found = np.empty(len(gamma))
+        score(self.basis, theta, self.hidden, 0, len(gamma), found)
+        return float(found.sum())
+
+
+def _visits(state, items, chosen):
+    """Local steps of one document each; yields (document, rows of its words, c phi)."""
+    (work,) = make_works(state.model, items, 1, 1)
+    local = compile_local(state.model.local, state.model.real)
+    for d in chosen:
+        work.totals[:] = state.shared.totals.sum(axis=0)
+        batch = np.array([d], np.int32)
+        n = local(state.shared, state.scale, state.model.hyper, items, batch, work)
+        n -= state.model.common_rows
+        yield d, work.touched[:n], work.stats[:n].copy()
+        work.stats[: n + state.model.common_rows] = 0
+
+
+def _basis(state, items, visit, n_topics):
+    """E beta of the words of a document without its own counts, and these counts."""
+    d, words, own = visit
+    own, eta = own[:, :n_topics].astype(np.float64), float(state.model.prior.flat[0])
+    n_words = state.model.shape[0] - state.model.common_rows
+    counts = state.scale * state.shared.rows[words, :n_topics].astype(np.float64)
+    sizes = topic_tokens(state, n_topics) - own.sum(axis=0)
+    basis = (eta + np.maximum(counts - own, 0)) / (n_words * eta + np.maximum(sizes, 0))
+    return basis.astype(FLOAT), items.value[items.offsets[d] : items.offsets[d + 1]]
+
+
+def topic_tokens(state, n_topics):
+    """Expected tokens of every topic, float64, (n_topics,)."""
+    n_words = state.model.shape[0] - state.model.common_rows
+    totals = state.shared.totals.sum(axis=0) - state.shared.rows[n_words:].sum(axis=0)
+    return state.scale * totals[:n_topics].astype(np.float64)
+
+
+def learned_concentration(state, items, shares, used, rng, n_jobs=1) -> float:
+    """Sum of alpha that predicts documents best from topics without their own counts.
+
+    With a document's own counts in the topics, each looks as if it had a topic of its own, and the
+    answer would be far too small.  The other documents' topics still know of it, a little; so what
+    was used stays if its perplexity is within 1.5 % of the best, and else the largest such
+    concentration counts.
+
+    Parameters
+    ----------
+    state, items, rng, n_jobs
+        As for :class:`WithoutOwn`.
+    shares : array, (n_topics,)
+        alpha over its sum.
+    used : float
+        Sum of alpha while the topics were fitted; the answer is `RANGE` times more or less at most.
+    """
+    shares = np.asarray(shares, np.float64)
+    without = WithoutOwn(state, items, len(shares), rng, n_jobs)
+    if len(shares) == 1 or not without.n_hidden:
+        return used
+    slack = np.log1p(CLOSE) * without.n_hidden
+    known = {used: without.log_likelihood(used * shares)}
+    for factor in (STEP, 1 / STEP):
+        total = used * factor
+        while 1 / RANGE <= total / used <= RANGE:
+            known[total] = without.log_likelihood(total * shares)
+            if known[total] < max(known.values()) - slack:
+                break
+            total *= factor
+    close = [total for total, value in known.items() if value >= max(known.values()) - slack]
+    return used if used in close else max(close)
+
+
+def learned_eta(state, n_topics) -> float:
+    """Eta of the topics by Minka's fixed point, within a factor `ETA_RANGE` of the one used."""
+    eta = float(state.model.prior.flat[0])
+    n_words = state.model.shape[0] - state.model.common_rows
+    every = max(1, n_words // 2000)  # 2,000 words say enough about one number
+    sample = state.scale * state.shared.rows[:n_words:every, :n_topics].astype(np.float64)
+    found = fixed_point_eta(eta, sample, topic_tokens(state, n_topics), n_words)
+    return float(np.clip(found, eta / ETA_RANGE, eta * ETA_RANGE))
+
+
+def fixed_point_eta(eta, sample, totals, n_words, n_steps: int = 5):
+    """A few of Minka's (2000) fixed-point steps for a symmetric Dirichlet, given expected counts.
+
+    Counts are random; see :func:`dpsvi.kernels.fold.count_evidence`.
+
+    Parameters
+    ----------
+    eta : float
+    sample : float64 array, (n_sampled_words, n_topics)
+        Expected counts of some of the words.
+    totals : float64 array, (n_topics,)
+        Expected counts of all words.
+    n_words, n_steps : int
+    """
+    sample = np.maximum(sample, 1e-6)
+    present = -np.expm1(-sample)
+    for _ in range(n_steps):
+        above = (present * (psi(sample / present + eta) - psi(eta))).sum()
+        below = (psi(totals + n_words * eta) - psi(n_words * eta)).sum()
+        eta = float(np.clip(eta * above / (len(sample) * below), 1e-4, 10.0))
+    return eta

@@ -1,0 +1,1 @@
+"""What is read and written: models, run folders, data files."""

@@ -1,0 +1,185 @@
+"""Files: whole or not at all, safetensors for arrays, JSON for the rest, nothing executable.
+
+A model is a folder with ``model.safetensors`` and ``model.json``.  The JSON names the schema, the
+shape and type of every array and the SHA-256 of the array file, so a mixed-up or cut pair of files
+is refused instead of loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from dpsvi.errors import ModelFormatError, check_number
+
+SCHEMA = 1
+
+
+@contextmanager
+def atomic_path(path):
+    """Yield a temporary name beside `path`; rename it to `path` when the block succeeds."""
+    path = Path(path)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(handle)
+    try:
+        yield Path(name)
+        with open(name, "rb") as file:
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_text(path, text: str) -> None:
+    """Write a UTF-8 text file atomically."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path, data) -> None:
+    """Write a JSON file atomically; arrays, numpy scalars and paths are allowed."""
+    write_text(path, _json(data))
+
+
+def _json(data) -> str:
+    return json.dumps(data, indent=1, default=_plain, ensure_ascii=False) + "\n"
+
+
+def _plain(value):
+    if hasattr(value, "__array__"):  # numpy's own, and those of pandas
+        return np.asarray(value).tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"cannot be written as JSON: {value!r}")
+
+
+def plain_params(estimator) -> dict:
+    """Constructor parameters of an estimator, as JSON gives them back.
+
+    Callbacks are left out, and so is where and how a fit ran, and a random state that is an
+    object: it cannot be resumed.
+    """
+    params = estimator.get_params(deep=False)
+    for name in ("callbacks", "cluster", "checkpoint_dir"):
+        params.pop(name, None)
+    seed = params.get("random_state")
+    params["random_state"] = int(seed) if isinstance(seed, (int, np.integer)) else None
+    return json.loads(_json(params))
+
+
+def save_model(folder, *, kind: str, arrays: dict, meta: dict) -> None:
+    """Write a model of `kind` into `folder`, creating it if need be.
+
+    Parameters
+    ----------
+    folder : path
+    kind : str
+        Checked by :func:`load_model`.
+    arrays : dict of str to ndarray
+    meta : dict
+        Anything JSON can hold.
+
+    Raises
+    ------
+    TypeError
+        JSON cannot hold it; a model that was in the folder is still there.
+    """
+    from safetensors.numpy import save
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    payload = save(arrays)
+    described = {
+        name: {"shape": list(a.shape), "dtype": str(a.dtype)} for name, a in arrays.items()
+    }
+    text = _json({
+        "schema": SCHEMA, "kind": kind, "sha256": hashlib.sha256(payload).hexdigest(),
+        "arrays": described, **meta,
+    })  # fmt: skip
+    # The JSON goes last: it names the hash of the other file, so a crash in between is noticed.
+    with atomic_path(folder / "model.safetensors") as temporary:
+        temporary.write_bytes(payload)
+    write_text(folder / "model.json", text)
+
+
+def load_model(folder, kind: str | None = None) -> tuple[dict, dict]:
+    """Read the arrays and the metadata of a model folder.
+
+    Raises
+    ------
+    FileNotFoundError
+        The folder holds no model.
+    ModelFormatError
+        Another kind, a newer schema, or files that do not belong together.
+    """
+    from safetensors.numpy import load
+
+    meta = read_meta(folder)
+    path = Path(folder) / "model.safetensors"
+    if kind is not None and meta["kind"] != kind:
+        raise ModelFormatError(f"{path.parent}: holds a {meta['kind']!r} model, not {kind!r}")
+    payload = path.read_bytes()
+    if hashlib.sha256(payload).hexdigest() != meta["sha256"]:
+        raise ModelFormatError(
+            f"{path}: is not the file that model.json describes (SHA-256 differs); "
+            "it is damaged or belongs to another model"
+        )
+    return load(payload), meta
+
+
+@contextmanager
+def reading(folder):
+    """Name the model when what was read from `folder` does not fit together."""
+    try:
+        yield
+    except KeyError as error:
+        raise ModelFormatError(f"{folder}: the model has no entry {error}") from error
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ModelFormatError):
+            raise
+        raise ModelFormatError(f"{folder}: not a model of this version: {error}") from error
+
+
+def check_counts(meta: dict, *names: str) -> None:
+    """Raise ValueError or TypeError unless these entries are whole numbers of at least 0."""
+    for name in names:
+        check_number(name, meta[name], low=0, integer=True)
+
+
+def read_meta(folder) -> dict:
+    """Read ``model.json`` of a model folder and check its schema."""
+    path = Path(folder) / "model.json"
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ModelFormatError(f"{path}: not UTF-8 text: {error}") from error
+    except json.JSONDecodeError as error:
+        raise ModelFormatError(f"{path}:{error.lineno}: not valid JSON: {error.msg}") from error
+    schema = meta.get("schema") if isinstance(meta, dict) else None
+    if type(schema) is not int or schema < 1:
+        raise ModelFormatError(f"{path}: has no schema number")
+    if schema > SCHEMA:
+        raise ModelFormatError(
+            f"{path}: schema {schema} is newer than {SCHEMA}, the newest this version reads; "
+            "upgrade dpsvi"
+        )
+    for key, kind in (("kind", str), ("sha256", str), ("params", dict), ("arrays", dict)):
+        if not isinstance(meta.get(key), kind):
+            raise ModelFormatError(f"{path}: has no entry {key!r} that is a {kind.__name__}")
+    return meta

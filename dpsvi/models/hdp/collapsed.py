@@ -1,0 +1,37 @@
+"""The collapsed local step: theta, beta and the assignments of tables integrated out.
+
+Given the sticks, topic proportions over the T topics are a Dirichlet process on a finite set,
+``theta_d ~ Dir(a)`` with ``a_i = alpha_0 E sigma_i(V)`` (Teh, Jordan, Beal, Blei 2006; the mean of
+sigma as in Sato, Kurihara, Nakagawa 2012): the document's own sticks and their truncation fall
+away, and documents are explained as LDA's are (`dpsvi.kernels.collapsed`), without their own
+counts.  The sticks learn from ``m_di = a_i E[psi(a_i + n_di) - psi(a_i)]`` expected tables, where
+n_di = 0, of probability ``exp(-E n_di)``, stands apart (Teh, Kurihara, Welling 2008).
+"""
+
+from __future__ import annotations
+
+from dpsvi.kernels.collapsed import explain_all
+from dpsvi.kernels.fold import list_words
+from dpsvi.models.hdp.sticks import ALPHA, OMEGA, count_tables, expected_weights
+
+
+def local(shared, scale, hyper, items, batch, work):
+    """See :class:`dpsvi.base.Model`; the last row holds the tables."""
+    tables_row = shared.rows[-1]
+    n_words, n_columns = shared.rows.shape[0] - 1, shared.rows.shape[1]
+    own = hyper.copy()  # alphas in the place of the marks
+    n = list_words(items, batch, work)
+    n_topics = 0
+    for k in range(n_columns):
+        work.totals[k] -= tables_row[k]
+        n_topics += hyper[k] > 0
+    tables = count_tables(tables_row, scale, n_topics)
+    own[:n_topics] *= hyper[n_columns + ALPHA] * expected_weights(tables, hyper[n_columns + OMEGA])
+    work.tally[:n_topics] = 0
+    explain_all(shared, scale, own, n_words, items, batch, work, True)
+    for i in range(n):
+        work.slot[work.touched[i]] = -1
+    work.touched[n] = n_words
+    for k in range(n_topics):
+        work.stats[n, k] = own[k] * work.tally[k]
+    return n + 1

@@ -1,0 +1,223 @@
+"""The hierarchical Dirichlet process as a topic model: LDA that learns how many topics it needs.
+
+Model (Teh, Jordan, Beal, Blei 2006), with sigma_i(v) = v_i prod_{j<i} (1 - v_j)::
+
+    V_i ~ Beta(1, omega),  beta_i ~ Dir(eta)                        i = 1, 2, ...   (the corpus)
+    c_dt ~ Cat(sigma(V)),  pi_dt ~ Beta(1, alpha_0)                 t = 1, 2, ...   (a document)
+    z_dn ~ Cat(sigma(pi_d)),  w_dn ~ Cat(beta_c), c = c_{d, z_dn}
+
+A document's topic proportions are so a Dirichlet process around sigma(V): over the topics of a
+truncated model ``theta_d ~ Dir(alpha_0 sigma(V))``.  A table is one c_dt, and m_i, the number of
+tables that have topic i, is all that the sticks of the corpus learn from.
+The global step is (52); the local steps are described in `dpsvi.models.hdp`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpsvi.base import Model
+from dpsvi.errors import check_number
+from dpsvi.estimators.engine_parameters import engine_parameters
+from dpsvi.families.topics.answers import fitted_property
+from dpsvi.families.topics.defaults import Defaults
+from dpsvi.families.topics.fit import TopicEstimator
+from dpsvi.models.hdp.model import make_model
+from dpsvi.models.hdp.sticks import ALPHA, OMEGA, count_tables, expected_weights
+
+DOC_CONCENTRATION = 5.0  # while topics are fitted: the sum of LDA's alphas for 10 topics or more
+DEFAULTS = {
+    "collapsed": Defaults(word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2),
+    "mean_field": Defaults(word_tokens=5.0, sweeps=10, steps=32, most=64, memory=1.0),
+}
+
+
+@engine_parameters(
+    "documents", without=("n_init",), batch_size=None, max_iter=10, learning_decay=None,
+    learning_offset=4.0,
+)  # fmt: skip
+class DPSVIHDP(TopicEstimator):
+    """Hierarchical Dirichlet process topic model by (asynchronous) stochastic VI.
+
+    Parameters
+    ----------
+    n_components : int, default=150
+        Truncation T: most topics the corpus can have, 1 to 65,535.
+    doc_truncation : int, default=20
+        K_d, most tables of a document, at least 1; only the mean-field step needs it.
+    doc_concentration : float or "auto", default="auto"
+        alpha_0, > 0: the larger, the more topics in a document.  ``"auto"`` is 5 while topics are
+        fitted; then it is learned (:mod:`dpsvi.families.topics.learned_priors`).
+    topic_concentration : float, default=1.0
+        omega, > 0: the larger, the more topics in the corpus.
+    topic_word_prior : float, "auto" or None, default=None
+        Dirichlet prior eta of the words of a topic, > 0.  None is ``2 / n_components`` for the
+        collapsed and ``5 / n_components`` for the mean-field local step; ``"auto"`` fits topics
+        with that, then learns it.
+    local_step : {"collapsed", "mean_field"}, default="collapsed"
+        ``"collapsed"`` has the lower perplexity on text and is several times faster.
+        ``"mean_field"``, Wang et al.'s, empties the topics it does not need: of a corpus drawn
+        from few topics it tells their number, of text it may keep too few.
+    max_doc_update_iter : int or None, default=None
+        Most inner iterations on a document in a step; None is 7 for the collapsed and 10 for the
+        mean-field step.
+    mean_change_tol : float, default=0.005
+        Change of a document's expected counts, as a share of its tokens, that ends them.
+    grow_vocabulary : bool, default=False
+        Let `partial_fit` add words; otherwise they are an error.
+    {engine}
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features_in_)
+        Dirichlet parameters of the topics, positive, prior included; most tables first.
+    tables_ : ndarray of shape (n_components,)
+        Expected number of tables of every topic in the corpus.
+    topic_weights_ : ndarray of shape (n_components,)
+        E sigma(V), which sums to 1.
+    n_topics_active_ : int
+        Topics that hold a table, and a token for each.
+    doc_concentration_ : float
+        alpha_0 in use.
+    doc_topic_prior_ : ndarray of shape (n_components,)
+        alpha_0 E sigma(V): the Dirichlet prior of a document's topic proportions.
+    topic_word_prior_ : float
+        eta in use.
+    exp_dirichlet_component_ : ndarray of shape (n_components, n_features_in_)
+        exp(E[log beta]).
+    bound_ : float
+        Variational perplexity of at most 1,000 training documents, given the mean of sigma(V).
+    {fitted}
+
+    Notes
+    -----
+    With ``learning_decay=None`` the step sizes of `fit` follow from the size of the corpus and
+    `max_iter` (:class:`dpsvi.families.topics.defaults.Defaults`): they fall until the parameters
+    remember a share of a pass or a few passes, and parameters are averaged over the last third of
+    the passes.
+    A callback that ends a fit ends it before that.  `early_stopping`, with the collapsed step, and
+    `partial_fit` have a kappa of 0.7 instead.  What ``"auto"`` learns, only `fit` learns.
+
+    `transform`, `perplexity` and `score` treat new documents as `doc_topic_prior_` says: that is
+    the model itself, its sticks taken at their mean, whichever local step it was fitted with.
+
+    References
+    ----------
+    Wang, Paisley, Blei (2011), AISTATS.  Teh, Jordan, Beal, Blei (2006), JASA 101.
+    Teh, Kurihara, Welling (2008), NIPS 20.  Sato, Kurihara, Nakagawa (2012), KDD.
+    Hoffman, Blei, Wang, Paisley (2013), JMLR 14.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).poisson(1.0, size=(50, 30))
+    >>> hdp = DPSVIHDP(n_components=5, random_state=0).fit(X)
+    >>> hdp.transform(X[:2]).shape
+    (2, 5)
+    """
+
+    _kind = "hdp"
+    _defaults = DEFAULTS
+    _alpha_parameter = "doc_concentration"
+    _settings = (*TopicEstimator._settings, "topic_concentration")
+
+    def __init__(
+        self, n_components=150, *, doc_truncation=20, doc_concentration="auto",
+        topic_concentration=1.0, topic_word_prior=None, local_step="collapsed",
+        max_doc_update_iter=None, mean_change_tol=0.005, grow_vocabulary=False,
+    ):  # fmt: skip
+        self.n_components = n_components
+        self.doc_truncation = doc_truncation
+        self.doc_concentration = doc_concentration
+        self.topic_concentration = topic_concentration
+        self.topic_word_prior = topic_word_prior
+        self.local_step = local_step
+        self.max_doc_update_iter = max_doc_update_iter
+        self.mean_change_tol = mean_change_tol
+        self.grow_vocabulary = grow_vocabulary
+
+    def check_params(self) -> None:
+        """Raise ValueError or TypeError for the first parameter that is not allowed."""
+        super().check_params()
+        check_number("doc_truncation", self.doc_truncation, low=1, integer=True)
+        alpha = self.doc_concentration
+        if isinstance(alpha, str) and alpha != "auto":
+            raise ValueError(f"doc_concentration must be > 0 or 'auto', got {alpha!r}")
+        if not isinstance(alpha, str):
+            check_number("doc_concentration", alpha, low=0, open_low=True)
+        check_number("topic_concentration", self.topic_concentration, low=0, open_low=True)
+
+    def _make(self, n_words) -> Model:
+        learned = self._learns("doc_concentration")
+        alpha = DOC_CONCENTRATION if learned else self.doc_concentration
+        return self._model(n_words, alpha, self._first_eta())
+
+    def _model(self, n_words, alpha, eta) -> Model:
+        return make_model(
+            n_words, self.n_components, alpha, self.topic_concentration, eta,
+            local_step=self.local_step, truncation=self.doc_truncation,
+            n_sweeps=self._n_sweeps(), tol=self.mean_change_tol,
+        )  # fmt: skip
+
+    def _finish(self, corpus) -> None:
+        self._sort_topics()
+        super()._finish(corpus)
+
+    def _sort_topics(self) -> None:
+        """Put the topics in the order of their sticks; nobody else may be at work."""
+        state = self._state
+        rows, n_topics = state.shared.rows, self.n_components
+        order = np.argsort(-_tables(state), kind="stable")
+        rows[:, :n_topics] = rows[:, order]
+        state.recount()
+
+    def _alpha(self, state):
+        weights = expected_weights(_tables(state), _option(state, OMEGA))
+        return _option(state, ALPHA) * weights
+
+    def _alpha_place(self, model):
+        return model.shape[1] + ALPHA
+
+    def _priors(self):
+        state = self._state
+        common = state.natural()[-1:, : self._n_topics(state)]
+        return {"common": common}, {"eta": self.topic_word_prior_, "alpha": _option(state, ALPHA)}
+
+    def _remake(self, n_words, arrays, meta) -> Model:
+        return self._model(n_words, meta["alpha"], meta["eta"])
+
+    # --- what was learned ---------------------------------------------------------------------
+
+    @fitted_property
+    def tables_(self):
+        """Expected number of tables of every topic in the corpus, (n_components,)."""
+        return _tables(self._state)
+
+    @fitted_property
+    def topic_weights_(self):
+        """E sigma(V), (n_components,)."""
+        return expected_weights(_tables(self._state), _option(self._state, OMEGA))
+
+    @fitted_property
+    def n_topics_active_(self) -> int:
+        """Topics that hold a table, and, but for rounding, a token for each."""
+        tables = self.tables_
+        tokens = (self._natural(self._state) - self.topic_word_prior_).sum(axis=0)
+        return int(np.count_nonzero((tables >= 1) & (tokens > 0.99 * tables)))
+
+    @fitted_property
+    def doc_concentration_(self) -> float:
+        """alpha_0 in use."""
+        return _option(self._state, ALPHA)
+
+
+def _option(state, position) -> float:
+    return float(state.model.hyper[state.model.shape[1] + position])
+
+
+def _tables(state):
+    n_topics = TopicEstimator._n_topics(state)
+    return count_tables(state.shared.rows[-1], state.scale, n_topics)
+
+
+ESTIMATOR = DPSVIHDP

@@ -1,0 +1,1 @@
+"""The hidden Markov model: one part of it a file."""

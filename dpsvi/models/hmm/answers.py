@@ -1,0 +1,127 @@
+"""What a fitted hidden Markov model answers: states, likelihoods and samples.
+
+How many states there are and what they emit is said by the fitted model, never by the parameters
+of the estimator, which may have been set anew since.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from dpsvi.errors import check_choice, check_number
+from dpsvi.estimators.arrays import count, dense_items
+from dpsvi.models.hmm.chunk import chunk_of, scratch
+from dpsvi.models.hmm.model import read
+from dpsvi.models.hmm.predict import decode, infer
+
+
+class Answers:
+    """Methods of :class:`dpsvi.models.hmm.estimator.DPSVIHMM` that use what it has learned.
+
+    It defines ``_sequences(X, lengths, y) -> (X, offsets)``, which validates, and `_emissions`, the
+    kind of its emissions.
+    """
+
+    def _infer(self, state, items, marked=0, posteriors=False):
+        """Bounds of all steps of `items`, and their posteriors, (n, K), or (0, K)."""
+        weights = read(state).weights
+        chunk, everything, n_steps = _prepare(weights, items, marked)
+        bound = np.empty(n_steps)
+        posterior = np.empty((n_steps if posteriors else 0, len(weights.start)))
+        infer(items, everything, marked, weights, chunk, posterior, bound)
+        return bound, posterior
+
+    def decode(self, X, lengths=None, algorithm=None):
+        """Find the states that X was most likely emitted from.
+
+        Parameters
+        ----------
+        X, lengths : as in `fit`
+        algorithm : {"viterbi", "map"} or None, default=None
+            None is the parameter of the estimator.
+
+        Returns
+        -------
+        log_prob : float
+            Of ``"viterbi"`` the expected log of the paths' joint probability with X, in nats, to
+            compare with :meth:`score`; of ``"map"`` the expected number of steps whose state is
+            right.
+        states : int ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "_state")
+        algorithm = self.algorithm if algorithm is None else algorithm
+        check_choice("algorithm", algorithm, ["viterbi", "map"])
+        if algorithm == "map":
+            posterior = self.predict_proba(X, lengths)
+            return float(posterior.max(axis=1).sum()), posterior.argmax(axis=1)
+        items = dense_items(*self._sequences(X, lengths))
+        weights = read(self._state).weights
+        chunk, everything, n_steps = _prepare(weights, items)
+        path, value = np.empty(n_steps, np.int64), np.empty(len(everything))
+        decode(items, everything, 0, weights, chunk, path, value)
+        return float(value.sum()), path
+
+    def predict(self, X, lengths=None):
+        """The states of :meth:`decode`, (n_samples,)."""
+        return self.decode(X, lengths)[1]
+
+    def predict_proba(self, X, lengths=None):
+        """Posteriors of the states at each step given its sequence, (n_samples, K)."""
+        check_is_fitted(self, "_state")
+        items = dense_items(*self._sequences(X, lengths))
+        return self._infer(self._state, items, posteriors=True)[1].astype(self._dtype, copy=False)
+
+    def score_samples(self, X, lengths=None):
+        """Log-likelihood of each step given the steps before it in nats, (n_samples,).
+
+        ``ln p~(x_t | x_1 ... x_{t-1})`` under the sub-normalised weights; their sum over a sequence
+        is ln Z~, a lower bound of the log of its predictive density.  (hmmlearn's method of this
+        name returns what :meth:`score` and :meth:`predict_proba` do.)
+        """
+        check_is_fitted(self, "_state")
+        items = dense_items(*self._sequences(X, lengths))
+        return self._infer(self._state, items)[0].astype(self._dtype, copy=False)
+
+    def score(self, X, y=None, lengths=None) -> float:
+        """Sum of :meth:`score_samples`, as in hmmlearn of all sequences together."""
+        check_is_fitted(self, "_state")
+        X, offsets = self._sequences(X, lengths, y)
+        return float(self._infer(self._state, dense_items(X, offsets))[0].sum())
+
+    def sample(self, n_samples=1, currstate=None):
+        """Draw one sequence from the chain of startprob_ and transmat_.
+
+        Parameters
+        ----------
+        n_samples : int, >= 1
+            Its steps.
+        currstate : int in [0, K) or None, default=None
+            Its first state; None draws it.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features_in_)
+        states : int ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "_state")
+        check_number("n_samples", n_samples, low=1, integer=True)
+        if currstate is not None:
+            last = len(self.startprob_) - 1
+            check_number("currstate", currstate, low=0, high=last, integer=True)
+        rng, cumulative = self._sampler(), np.cumsum(self.transmat_, axis=1)[:, :-1]
+        states = np.empty(n_samples, np.int64)
+        first = np.searchsorted(np.cumsum(self.startprob_)[:-1], rng.random(), side="right")
+        states[0] = first if currstate is None else currstate
+        for t, u in enumerate(rng.random(n_samples - 1), start=1):
+            states[t] = np.searchsorted(cumulative[states[t - 1]], u, side="right")
+        X = self._emissions.draw(self, read(self._state), states, rng)
+        return X.astype(self._dtype, copy=False), states
+
+
+def _prepare(weights, items, marked=0):
+    """Memory for these items, all their numbers, and the number of their steps."""
+    n_components, n = weights.origins.shape
+    row, longest = n + marked, int(np.diff(items.offsets).max())
+    chunk = chunk_of(np.empty(scratch(n_components, n, row, longest)), n_components, n)
+    return chunk, np.arange(count(items), dtype=np.int32), items.offsets[-1] // row

@@ -1,0 +1,202 @@
+"""The local step (44) of the hidden Markov model, and the same sweep for predictions.
+
+The parameters are one row ``u (K) | U (K, K) | a row for each state``.  A state's row begins with
+the expected number of visits to it, which is no parameter but tells where a window that begins in
+the middle of a chain is likely to be; the rest are the natural parameters of its emissions
+(:mod:`dpsvi.families.mixtures.components`, :mod:`dpsvi.expfam.categorical`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dpsvi.expfam import categorical
+from dpsvi.expfam.gaussian import BLOCK, add_stats, log_densities, mirror
+from dpsvi.families.mixtures.components import standardise
+from dpsvi.kernels.digamma import digamma
+from dpsvi.kernels.jit import inline_kernel, kernel
+from dpsvi.models.hmm import markov
+from dpsvi.models.hmm.chunk import BEGINS, INSIDE, ZERO, chunk_of, load
+
+GAUSSIAN, CATEGORICAL = 0, 1  # kinds of emissions
+
+
+@inline_kernel
+def unpack(hyper):
+    """(kind, marked, floor (D,), origins (K, D), prior (columns,)) out of `hyper`.
+
+    ``marked`` is 1 when every step of an item is preceded by its mark; without, an item is a whole
+    sequence.
+    """
+    kind, marked, n_components, n = int(hyper[0]), int(hyper[1]), int(hyper[2]), int(hyper[3])
+    floor, rest = hyper[4 : 4 + n], hyper[4 + n :]
+    origins = rest[: n_components * n].reshape((n_components, n))
+    return kind, marked, floor, origins, rest[n_components * n :]
+
+
+@inline_kernel
+def split(vector, n_components):
+    """Views of u (K,), U (K, K) and the states' rows (K, width) in a vector of parameters."""
+    first, square = n_components, n_components * n_components
+    states = vector[first + square :]
+    return (
+        vector[:first],
+        vector[first : first + square].reshape((n_components, n_components)),
+        states.reshape((n_components, states.shape[0] // n_components)),
+    )
+
+
+@kernel
+def expect(sums, scale, hyper, expected, visits):
+    """Fill `expected`, (columns,), with all that a sweep needs of the parameters.
+
+    In place of concentrations stand ``exp(E ln p)``, in place of the rows of states Gaussian
+    components in standard form, behind the part of ``E ln p(x | k)`` that does not depend on x, or
+    ``E ln p`` of the symbols.  `sums` is (lam - prior) / scale in one vector.
+    """
+    kind, _, floor, origins, prior = unpack(hyper)
+    n_components = origins.shape[0]
+    for i in range(prior.shape[0]):
+        expected[i] = prior[i] + scale * sums[i]
+    start, trans, states = split(expected, n_components)
+    total = 0.0
+    for k in range(n_components):
+        visits[k] = states[k, 0]
+        total += visits[k]
+    for k in range(n_components):
+        visits[k] = max(visits[k] / total, markov.LEAST)
+    _subnormalise(start)
+    for k in range(n_components):
+        _subnormalise(trans[k])
+        states[k, 0] = 0.0
+        if kind == CATEGORICAL:
+            categorical.to_expected_log(states[k, 1:])
+    if kind == GAUSSIAN:
+        standardise(states, floor)
+
+
+@inline_kernel
+def _subnormalise(concentration):
+    """Turn the concentrations of a Dirichlet distribution into ``exp(E ln p)``, in place."""
+    total = 0.0
+    for k in range(concentration.shape[0]):
+        total += concentration[k]
+    total = digamma(total)
+    for k in range(concentration.shape[0]):
+        concentration[k] = max(math.exp(digamma(concentration[k]) - total), markov.LEAST)
+
+
+class Weights(NamedTuple):
+    """What a sweep needs of the parameters."""
+
+    kind: int
+    origins: np.ndarray  # (K, D)
+    start: np.ndarray  # pi~, (K,)
+    trans: np.ndarray  # A~, (K, K)
+    states: np.ndarray  # of the emissions, see `expect`, (K, width)
+    visits: np.ndarray  # (K,), sums to 1
+
+
+@kernel
+def emissions(weights, n_steps, chunk):
+    """``chunk.weight = E ln p(x_t | k)`` for the steps in the chunk."""
+    if weights.kind == CATEGORICAL:
+        symbols = chunk.x.reshape(chunk.mark.shape)[:n_steps]
+        categorical.log_probabilities(symbols, weights.states, chunk.weight)
+        return
+    origins, block = weights.origins, chunk.block
+    for first in range(0, n_steps, BLOCK):
+        log_densities(chunk.x[first // BLOCK], weights.states, origins, chunk.y, block)
+        for i in range(min(BLOCK, n_steps - first)):
+            for k in range(origins.shape[0]):
+                chunk.weight[first + i, k] = block[k, i]
+
+
+@kernel
+def sweep(items, batch, first, marked, weights, chunk, begins, pairs):
+    """Posteriors and bounds of items batch[first:last], as many as fit into the chunk.
+
+    They are left there.  The posteriors of the first steps of sequences are added to `begins`,
+    (K,), and to ``pairs * trans``, (K, K), the expected transitions.  Returns last and the steps
+    that were visited.
+    """
+    n_components, n = weights.origins.shape
+    last, n_steps = load(items, batch, first, marked, chunk)
+    emissions(weights, n_steps, chunk)
+    for t in range(n_steps):
+        row, top = chunk.weight[t], chunk.weight[t, 0]
+        for k in range(1, n_components):
+            top = max(top, row[k])
+        for k in range(n_components):
+            row[k] = math.exp(row[k] - top)
+        chunk.shift[t] = top
+    end = ZERO
+    for i in range(first, last):
+        begin = end
+        end += (items.offsets[batch[i] + 1] - items.offsets[batch[i]]) // (n + marked)
+        _visit(begin, end, weights, chunk, begins, pairs)
+    return last, n_steps
+
+
+@inline_kernel
+def _visit(begin, end, weights, chunk, begins, pairs):
+    """Forward and backward over one item, which has the steps begin:end of the chunk."""
+    weight, posterior = chunk.weight[begin:end], chunk.posterior[begin:end]
+    first, last = begin, end  # of what counts
+    while not int(chunk.mark[first]) & INSIDE:
+        first += 1
+    while not int(chunk.mark[last - 1]) & INSIDE:
+        last -= 1
+    starts = chunk.mark[begin] >= BEGINS
+    message = weights.start if starts else weights.visits
+    markov.forward(message, weights.trans, weight, posterior, chunk.bound[begin:end])
+    markov.smooth(weights.trans, weight, posterior, first - begin, last - begin, pairs)
+    for t in range(begin, end):
+        counts = first <= t < last
+        chunk.bound[t] = math.log(chunk.bound[t]) + chunk.shift[t] if counts else 0.0
+        if not counts:
+            for k in range(weights.start.shape[0]):
+                chunk.posterior[t, k] = 0.0
+    if starts:
+        for k in range(weights.start.shape[0]):
+            begins[k] += chunk.posterior[begin, k]
+
+
+def local(shared, scale, hyper, items, batch, work):
+    """See :class:`dpsvi.base.Model`; items are sequences, the one row is always touched."""
+    kind, marked, _, origins, _ = unpack(hyper)
+    n_components, n = origins.shape
+    chunk = chunk_of(work.scratch, n_components, n)
+    expect(work.totals, scale, hyper, work.expected[0], chunk.visits)
+    start, trans, states = split(work.expected[0], n_components)
+    weights = Weights(kind, origins, start, trans, states, chunk.visits)
+    begins, pairs, stats = split(work.stats[0], n_components)
+    first = ZERO
+    while first < batch.shape[0]:
+        first, n_steps = sweep(items, batch, first, marked, weights, chunk, begins, pairs)
+        count(kind, origins, n_steps, chunk, stats)
+    for j in range(n_components):
+        for k in range(n_components):
+            pairs[j, k] *= trans[j, k]
+    if kind == GAUSSIAN:
+        mirror(stats, n)
+    work.touched[0] = 0
+    return 1
+
+
+@inline_kernel
+def count(kind, origins, n_steps, chunk, stats):
+    """Add the statistics of the emissions in the chunk."""
+    if kind == CATEGORICAL:
+        symbols = chunk.x.reshape(chunk.mark.shape)[:n_steps]
+        categorical.add_symbols(symbols, chunk.posterior, stats)
+        return
+    for first in range(0, n_steps, BLOCK):
+        for i in range(BLOCK):
+            t = first + i
+            for k in range(origins.shape[0]):
+                chunk.block[k, i] = chunk.posterior[t, k] if t < n_steps else 0.0
+        add_stats(chunk.x[first // BLOCK], chunk.block, origins, chunk.y, stats)

@@ -1,1 +1,0 @@
-"""The hidden Markov model behind :mod:`dpsvi.models.hmm`: one part of it a file."""

@@ -1,0 +1,262 @@
+"""Latent Dirichlet allocation by DPSVI.
+
+Model: ``beta_k ~ Dir(eta)``, ``theta_d ~ Dir(alpha)``, ``z_dn ~ theta_d``, ``w_dn ~ beta_{z_dn}``.
+Symbols: ``components_`` is lam of shape (K, V), gamma and phi are local, rho is the step size,
+``learning_offset`` tau_0, ``learning_decay`` kappa, ``batch_size`` S, ``total_samples`` N,
+``doc_topic_prior`` alpha, ``topic_word_prior`` eta, ``n_jobs`` p, ``local_steps`` B.
+The global step is (52); the local steps are described in `dpsvi.models.lda`.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from dpsvi.base import Model
+from dpsvi.errors import check_flag
+from dpsvi.estimators.engine_parameters import engine_parameters
+from dpsvi.families.topics.defaults import Defaults, default_alpha
+from dpsvi.families.topics.fit import TINY, TopicEstimator
+from dpsvi.families.topics.matrix import FLOAT
+from dpsvi.kernels.jit import as_items
+from dpsvi.models.lda.model import make_model, with_responsibilities
+from dpsvi.models.lda.responsibilities import sum_kept
+from dpsvi.training.driver import one_step
+from dpsvi.training.state import State
+
+DEFAULTS = {
+    "collapsed": Defaults(word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2),
+    "mean_field": Defaults(
+        word_tokens=5.0, sweeps=50, steps=32, most=64, memory=1.0, memory_share=0.1,
+        big_start=16384,
+    ),
+}  # fmt: skip
+# The last passes, which keep responsibilities: one of so many, and no fewer than these.
+KEPT_SHARE, FEWEST_KEPT = 10, 2
+RESUM_PASSES = 32  # between exact sums of what is kept
+
+
+@engine_parameters(
+    "documents", without=("n_init",), max_iter=10, learning_decay=None, learning_offset=4.0
+)
+class DPSVILDA(TopicEstimator):
+    """Latent Dirichlet allocation, fitted by (asynchronous) stochastic variational inference.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of topics K, 1 to 65,535.
+    doc_topic_prior : float, array of shape (n_components,), "auto" or None, default="auto"
+        Dirichlet prior alpha of the topic proportions, > 0.  None is ``5 / n_components``, at
+        most 0.5; ``"auto"`` fits topics with that, then learns the value that explains documents
+        best (:mod:`dpsvi.families.topics.learned_priors`).
+    topic_word_prior : float, "auto" or None, default=None
+        Dirichlet prior eta of the words of a topic, > 0.  None is ``2 / n_components`` for the
+        collapsed and ``5 / n_components`` for the mean-field local step; ``"auto"`` fits topics
+        with that, then learns it.
+    local_step : {"collapsed", "mean_field"}, default="collapsed"
+        How a document is explained by the current topics.  ``"mean_field"`` is the paper's eq.
+        (44), ``"collapsed"`` is stochastic CVB0 (Foulds et al. 2013): faster, and lower
+        perplexity on every corpus measured.
+    warm_documents : bool, default=False
+        Remember gamma of each document between passes (4 K bytes a document), in one process.
+    keep_responsibilities : bool, default=False
+        Batch CVB0 (Asuncion et al. 2009) in the last tenth of the passes, two at least but never
+        the first: keep the responsibilities of every (document, word) pair (2 K bytes each).  The
+        topics are then the sums of what is kept.  Perplexity is about the same.  Collapsed step, in
+        one process and without `checkpoint_dir` only.
+    batch_size : int or None, default=None
+        Documents in a step, S.  None follows from the corpus: 4 to 64, such that a pass has 256
+        steps (32 for the mean-field step) where there are documents for them.
+    max_doc_update_iter : int or None, default=None
+        Most inner iterations on a document in a step.  None is 7 for the collapsed and 50 for the
+        mean-field step.
+    mean_change_tol : float, default=0.005
+        Change of gamma, as a share of the document's tokens, that ends them.
+    grow_vocabulary : bool, default=False
+        Let `partial_fit` add words; otherwise they are an error.
+    {engine}
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features_in_)
+        Dirichlet parameters of the topics, positive, prior included.
+    doc_topic_prior_ : ndarray of shape (n_components,)
+    topic_word_prior_ : float
+    exp_dirichlet_component_ : ndarray of shape (n_components, n_features_in_)
+        exp(E[log beta]).
+    bound_ : float
+        Variational perplexity (A) of at most 1,000 training documents.
+    {fitted}
+
+    Notes
+    -----
+    With ``learning_decay=None`` the step sizes of `fit` follow from the size of the corpus and
+    `max_iter` (:class:`dpsvi.families.topics.defaults.Defaults`): they fall until the parameters
+    remember a fifth of a pass (with the mean-field step one big step makes the first topics, and
+    the rate is that of a pass or a tenth of all from then on), and parameters are averaged over the
+    last third of the passes.
+    A callback that ends a fit ends it before that.  `early_stopping`, with the collapsed step, and
+    `partial_fit` have a kappa of 0.7 instead.  What ``"auto"`` learns, only `fit` learns.
+
+    Ctrl-C ends training after the step it is in: the model so far is kept, ``interrupted_`` is not
+    0, and then `fit` raises KeyboardInterrupt.  Any other exception, and Ctrl-C before or after
+    training, leaves the estimator as it was before.
+
+    `perplexity` and `score` are held-out document completion
+    (:mod:`dpsvi.evaluation.completion`), not the bound that scikit-learn's estimator reports;
+    ``perplexity(X, kind="bound")`` is that.
+
+    References
+    ----------
+    Mohamad, Alamri, Bouchachia (2022), Machine Learning, doi:10.1007/s10994-022-06243-3.
+    Hoffman, Blei, Wang, Paisley (2013), JMLR 14.  Foulds et al. (2013), KDD.
+    Asuncion, Welling, Smyth, Teh (2009), UAI.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).poisson(1.0, size=(50, 30))
+    >>> lda = DPSVILDA(n_components=3, random_state=0).fit(X)
+    >>> lda.transform(X[:2]).shape
+    (2, 3)
+    """
+
+    _kind = "lda"
+    _defaults = DEFAULTS
+    _alpha_parameter = "doc_topic_prior"
+
+    def __init__(
+        self, n_components=10, *, doc_topic_prior="auto", topic_word_prior=None,
+        local_step="collapsed", warm_documents=False, keep_responsibilities=False,
+        batch_size=None, max_doc_update_iter=None, mean_change_tol=0.005, grow_vocabulary=False,
+    ):  # fmt: skip
+        self.n_components = n_components
+        self.doc_topic_prior = doc_topic_prior
+        self.topic_word_prior = topic_word_prior
+        self.local_step = local_step
+        self.warm_documents = warm_documents
+        self.keep_responsibilities = keep_responsibilities
+        self.batch_size = batch_size
+        self.max_doc_update_iter = max_doc_update_iter
+        self.mean_change_tol = mean_change_tol
+        self.grow_vocabulary = grow_vocabulary
+
+    def _make(self, n_words) -> Model:
+        return make_model(
+            n_words, self.n_components, self._first_alpha(), self._first_eta(),
+            **self._model_options(),
+        )  # fmt: skip
+
+    def _optimise(self, items, rng, monitor) -> None:
+        n_kept = 0
+        if self._default().big_start and self._free_schedule() and not self._state.step:
+            self._start_big(items, rng, monitor)
+        if self.keep_responsibilities:
+            nothing = as_items([0], [], [], FLOAT)
+            sum_kept(nothing, np.empty((0, 0), np.uint16), np.empty((0, 0), FLOAT))  # compile now
+            n_kept = max(FEWEST_KEPT, self.max_iter // KEPT_SHARE)
+            n_kept = max(0, min(n_kept, self.max_iter - 1))
+        model, n_passes = self._state.model, self.max_iter - n_kept
+        ended = self._train(self._state, items, n_passes, rng, monitor, checkpoints=True)
+        if not ended and n_kept:
+            self._train_kept(items, n_kept, rng, monitor)
+            self._state.model = model
+
+    def _start_big(self, items, rng, monitor) -> None:
+        """First topics: the statistics of many documents, explained by topics that are noise.
+
+        Mean field commits to what the first steps see; so the first one sees much, and all rates
+        behind it are small.
+        """
+        state, started = self._state, time.perf_counter()
+        n_items = len(items.offsets) - 1
+        some = rng.permutation(n_items)[: self._default().big_start]
+        one_step(state, items, np.sort(some).astype(np.int32))
+        state.step = state.items = 0  # as after any other start
+        monitor.add_seconds(time.perf_counter() - started)
+
+    def _train_kept(self, items, n_passes, rng, monitor) -> None:
+        """Go on with kept responsibilities.
+
+        The first pass adds every token's responsibilities to the stochastic estimate; from then on
+        the parameters are the sum of what is kept.  They are summed up anew after that pass, now
+        and then, since lost writes of many passes would add up, and at the end.
+        """
+        state = self._state
+        state.renormalise()
+        estimate = state.shared.rows
+        self._state = state = State.resume(
+            with_responsibilities(state.model), estimate.copy(), self._n_threads,
+            len(items.offsets) - 1, len(items.index), state.step, state.items,
+        )  # fmt: skip
+        rows = state.shared.rows
+        if self._train(state, items, 1, rng, monitor):
+            # Ended in the middle: the mean of both, which stands for all documents.
+            rows *= FLOAT.type(estimate.sum(dtype=np.float64) / rows.sum(dtype=np.float64))
+            state.recount()
+            return
+        del estimate
+        n_passes -= 1
+        while True:
+            started = time.perf_counter()
+            try:
+                sum_kept(items, state.shared.value_memory, rows)
+            except KeyboardInterrupt as interrupt:  # after the compiled call, which is whole
+                self._interrupt(interrupt, state)
+            state.recount()
+            monitor.add_seconds(time.perf_counter() - started)
+            if not n_passes or monitor.stopped or self.interrupted_:
+                break
+            few = min(n_passes, RESUM_PASSES)
+            self._train(state, items, few, rng, monitor)
+            n_passes -= few
+
+    def check_params(self) -> None:
+        """Raise ValueError or TypeError for the first parameter that is not allowed."""
+        super().check_params()
+        check_flag("warm_documents", self.warm_documents)
+        check_flag("keep_responsibilities", self.keep_responsibilities)
+        if self.keep_responsibilities and self.local_step != "collapsed":
+            raise ValueError(
+                f"keep_responsibilities needs local_step='collapsed', got {self.local_step!r}"
+            )
+        if self.keep_responsibilities and self.checkpoint_dir is not None:
+            raise ValueError("checkpoint_dir: kept responsibilities cannot be resumed")
+        self._first_alpha()
+
+    def _first_alpha(self):
+        prior = self.doc_topic_prior
+        if prior is None or (isinstance(prior, str) and prior == "auto"):
+            return default_alpha(self.n_components)
+        alpha = np.asarray(prior)
+        if alpha.dtype.kind not in "iuf" or not np.all(np.isfinite(alpha) & (alpha > TINY)):
+            raise ValueError(f"doc_topic_prior must be > 0, 'auto' or None, got {prior!r}")
+        if alpha.shape not in ((), (self.n_components,)):
+            raise ValueError(
+                f"doc_topic_prior must be a number or have shape ({self.n_components},), "
+                f"got shape {alpha.shape}"
+            )
+        return alpha.astype(np.float64)
+
+    def _model_options(self) -> dict:
+        return {
+            "local_step": self.local_step,
+            "n_sweeps": self._n_sweeps(),
+            "tol": self.mean_change_tol,
+            "warm_documents": self.warm_documents,
+        }
+
+    def _alpha_place(self, model):
+        return slice(0, self.n_components)
+
+    def _priors(self):
+        return {"doc_topic_prior": self.doc_topic_prior_}, {"eta": self.topic_word_prior_}
+
+    def _remake(self, n_words, arrays, meta) -> Model:
+        alpha, eta = arrays["doc_topic_prior"], meta["eta"]
+        return make_model(n_words, self.n_components, alpha, eta, **self._model_options())
+
+
+ESTIMATOR = DPSVILDA

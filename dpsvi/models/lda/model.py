@@ -1,0 +1,72 @@
+"""LDA as a :class:`dpsvi.base.Model`: rows are words, columns topics."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from dpsvi.base import Model
+from dpsvi.families.topics.matrix import FLOAT, first_rows, padded
+from dpsvi.kernels.collapsed import scratch
+from dpsvi.kernels.fold import ETA, SWEEPS, TOL
+from dpsvi.models.lda import collapsed, mean_field, responsibilities
+
+FIRST_SWEEPS = 7  # over a document whose tokens are not assigned yet
+LOCAL_STEPS = {"mean_field": mean_field.local, "collapsed": collapsed.local}
+
+
+def make_model(
+    n_words,
+    n_topics,
+    alpha,
+    eta,
+    *,
+    local_step,
+    n_sweeps,
+    tol,
+    warm_documents=False,
+) -> Model:
+    """The model of a corpus of `n_words` words.
+
+    Parameters
+    ----------
+    n_words, n_topics : int
+    alpha : float or array, (n_topics,)
+        Dirichlet prior of the topic proportions, > 0.
+    eta : float
+        Dirichlet prior of the words of a topic, > 0.
+    local_step : {"mean_field", "collapsed"}
+    n_sweeps : int
+        Most iterations over a document in one visit.
+    tol : float
+        Change of gamma, as a share of the document's tokens, that ends them.
+    warm_documents : bool
+        Start a document from the gamma of its last visit.
+    """
+    columns = padded(n_topics)
+    alphas = np.zeros(columns)
+    alphas[:n_topics] = alpha
+    options = np.zeros(3)
+    options[[ETA, TOL, SWEEPS]] = eta, tol, n_sweeps
+    return Model(
+        name="lda",
+        shape=(n_words, columns),
+        prior=np.full(columns, eta, FLOAT),
+        hyper=np.concatenate([alphas, options]),
+        init=partial(first_rows, n_words, n_topics),
+        local=LOCAL_STEPS[local_step],
+        scratch=partial(scratch, columns),
+        item_memory=columns if warm_documents else 0,
+    )
+
+
+def with_responsibilities(model: Model) -> Model:
+    """The same model with the local step that keeps every token's responsibilities."""
+    columns = model.shape[1]
+    hyper = model.hyper.copy()
+    hyper[columns + SWEEPS] = min(hyper[columns + SWEEPS], FIRST_SWEEPS)
+    return model._replace(
+        hyper=hyper, local=responsibilities.local, item_memory=0, value_memory=columns,
+        additive=True,
+    )  # fmt: skip

@@ -1,0 +1,103 @@
+"""Collapsed variational Bayes with kept responsibilities: CVB0 (Asuncion et al. 2009, eq. 20).
+
+Every (document, word) pair keeps its phi between visits, in 16-bit fixed point, so that a token's
+own count can be left out of the counts that explain it::
+
+    phi_dwk  proportional to
+        (gamma_dk - OWN phi_dwk) (lam_wk - phi_dwk) / (sum_v lam_vk - phi_dwk)
+    gamma_dk = alpha_k + sum_w c_dw phi_dwk,      lam_wk = eta + sum_d c_dw phi_dwk
+
+OWN = 1 is CVB0.  Here it is the 2 of the memory-free step (`dpsvi.kernels.collapsed`), which ends
+at a lower perplexity here, too: `python -m experiments.own_counts --kept`.
+
+The statistics are the *changes* of c phi.  lam therefore stays the exact sum of what is kept, and
+nothing decays: incremental inference (Neal and Hinton 1998) rather than a stochastic step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpsvi.kernels import collapsed
+from dpsvi.kernels.fold import (
+    ETA,
+    SWEEPS,
+    list_words,
+    prefetch_words,
+    topic_sizes,
+)
+from dpsvi.kernels.jit import kernel
+
+UNIT = 65535.0  # a kept responsibility of 1
+
+
+@kernel
+def sum_kept(items, kept, rows):
+    """``rows_wk = sum_d c_dw phi_dwk`` of everything that is kept; `rows` is overwritten.
+
+    The sums are made in float64: 20 million times 1 is no more than 2**24 in float32.
+    """
+    sums = np.zeros(rows.shape)
+    part = 1 / UNIT
+    for j in range(items.index.shape[0]):
+        row, phi, count = sums[items.index[j]], kept[j], items.value[j] * part
+        for k in range(row.shape[0]):
+            row[k] += count * np.float64(np.int32(phi[k]))
+    rows[:] = sums
+
+
+def local(shared, scale, hyper, items, batch, work):
+    """See :class:`dpsvi.base.Model`; needs ``additive`` and ``value_memory`` = columns."""
+    rows, kept = shared.rows, shared.value_memory
+    n_rows, n_columns = rows.shape
+    real = rows.dtype.type
+    zero, half, unit, part = real(0), real(0.5), real(UNIT), real(1 / UNIT)
+    times = real(collapsed.OWN)
+    c, eta = real(scale), real(hyper[n_columns + ETA])
+    gamma = work.scratch[:n_columns]
+    phi = work.scratch[n_columns : 2 * n_columns]
+    size = work.scratch[2 * n_columns : 3 * n_columns]
+
+    n = list_words(items, batch, work)
+    topic_sizes(hyper, scale, n_rows, work.totals, size)
+    smooth = real(n_rows) * eta
+    for b in range(batch.shape[0]):
+        d = batch[b]
+        start, stop = items.offsets[d], items.offsets[d + 1]
+        if b + 1 < batch.shape[0]:
+            prefetch_words(items, batch[b + 1], rows)
+        known = zero
+        for k in range(n_columns):
+            gamma[k] = hyper[k]
+        for j in range(start, stop):
+            old, count = kept[j], items.value[j] * part
+            for k in range(n_columns):
+                assigned = count * real(np.int32(old[k]))
+                gamma[k] += assigned
+                known += assigned
+        # One sweep a visit; the first one finds its tokens unassigned and takes a few more.
+        for _ in range(1 if known > 0 else int(hyper[n_columns + SWEEPS])):
+            for j in range(start, stop):
+                old, row = kept[j], rows[items.index[j]]
+                single = part * min(items.value[j], real(1))  # a weight may be less than a token
+                stats = work.stats[work.slot[items.index[j]]]
+                norm = zero
+                for k in range(n_columns):
+                    own = single * real(np.int32(old[k]))
+                    # No less than the prior is left.  RACE: a lost write can leave less in lam
+                    # than this token has put there, and on the first visit lam lacks it.
+                    document = max(gamma[k] - times * own, real(hyper[k]))
+                    word = max(eta + (c * row[k] - own), eta)
+                    phi[k] = document * word / max(size[k] - own, smooth)
+                    norm += phi[k]
+                norm = unit / norm
+                count = items.value[j] * part
+                for k in range(n_columns):
+                    new = np.int32(phi[k] * norm + half)
+                    change = count * real(new - np.int32(old[k]))
+                    gamma[k] += change
+                    stats[k] += change
+                    old[k] = np.uint16(new)
+    for i in range(n):
+        work.slot[work.touched[i]] = -1
+    return n

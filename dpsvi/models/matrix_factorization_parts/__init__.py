@@ -1,1 +1,0 @@
-"""What :mod:`dpsvi.models.matrix_factorization` is made of."""

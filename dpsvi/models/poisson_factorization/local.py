@@ -1,0 +1,87 @@
+"""The local step of Poisson factorisation: what users must know of all items, then each user."""
+
+from __future__ import annotations
+
+from dpsvi.kernels.digamma import exp_digamma
+from dpsvi.kernels.fold import add_outer, list_words
+from dpsvi.kernels.jit import kernel
+from dpsvi.kernels.poisson import ITEMS, N_COMPONENTS, explain, solve_rate, start_even
+
+
+@kernel
+def read_items(rows, scale, hyper, slot, expected, rates, shape, exposure, size):
+    """One pass over all items: what the users of a step need to know of them.
+
+    Parameters
+    ----------
+    slot : int32 array, (n_rows,)
+        Where in `expected` the item is wanted, or -1.
+    expected : float64 array, (n_slots, n_columns)
+        Written: exp(E log beta) of those items.
+    rates : float64 array, (n_items,)
+        Written: E[eta].
+    shape : float64 array, (n_columns,)
+        Scratch.
+    exposure, size : float64 arrays, (n_columns,)
+        Written: t, and b.  Of columns that are no components 1, so that one can divide by them.
+    """
+    n, n_columns, n_items = int(hyper[N_COMPONENTS]), rows.shape[1], rows.shape[0] - 1
+    prior, top, base = hyper[ITEMS], hyper[ITEMS + 1], hyper[ITEMS + 2]
+    for k in range(n_columns):
+        exposure[k] = scale * rows[n_items, k] if k < n else 1.0
+        size[k] = 0.0
+        shape[k] = 0.0
+    for i in range(n_items):
+        row = rows[i]
+        for k in range(n):
+            shape[k] = prior + scale * row[k]
+        e = rates[i] = solve_rate(shape, exposure, top, base)
+        for k in range(n_columns):
+            size[k] += shape[k] / (e + exposure[k])
+        if slot[i] >= 0:
+            basis = expected[slot[i]]
+            for k in range(n):
+                basis[k] = exp_digamma(shape[k]) / (e + exposure[k])
+            for k in range(n, n_columns):
+                basis[k] = 0.0
+    for k in range(n, n_columns):
+        size[k] = 1.0
+
+
+def local(shared, scale, hyper, items, batch, work):
+    """See :class:`dpsvi.base.Model`; items are users."""
+    n_components, n_columns = int(hyper[N_COMPONENTS]), shared.rows.shape[1]
+    last, warm = shared.rows.shape[0] - 1, shared.item_memory.shape[0] > 0
+    vectors = work.scratch[: 5 * n_columns].reshape((5, n_columns))
+    # Indexed, not unpacked: numba does not see that unpacked rows are contiguous.
+    shape, exposure, size = vectors[0], vectors[1], vectors[2]
+    weight, total = vectors[3], vectors[4]
+    rates = work.scratch[5 * n_columns : 5 * n_columns + last]
+    ratios = work.scratch[5 * n_columns + last :]
+
+    n = list_words(items, batch, work)
+    read_items(shared.rows, scale, hyper, work.slot, work.expected, rates, shape, exposure, size)
+    work.touched[n] = last
+    weight[:] = 0.0
+    for u in batch:
+        start, stop = items.offsets[u], items.offsets[u + 1]
+        ids, counts = work.ids[: stop - start], items.value[start:stop]
+        ratio = ratios[: stop - start]
+        for i in range(stop - start):
+            ids[i] = work.slot[items.index[start + i]]
+        if warm and shared.item_memory[u, 0] > 0:
+            shape[:] = shared.item_memory[u]
+        else:
+            start_even(counts, hyper, shape)
+        e = explain(work.expected, ids, counts, size, hyper, shape, weight, total, ratio)
+        if warm:
+            shared.item_memory[u] = shape
+        add_outer(work.stats, ids, ratio, weight)
+        for k in range(n_components):
+            work.stats[n, k] += shape[k] / (e + size[k])
+    for i in range(n):
+        basis, stats = work.expected[i], work.stats[i]
+        for k in range(n_columns):
+            stats[k] *= basis[k]
+        work.slot[work.touched[i]] = -1
+    return n + 1

@@ -1,1 +1,0 @@
-"""What :mod:`dpsvi.models.poisson_factorization` is made of."""

@@ -1,0 +1,1 @@
+"""How a fit runs: steps, their sizes, the ledger of what is done, checkpoints."""

@@ -1,0 +1,215 @@
+"""Checkpoints: everything a fit needs to go on, whole or not at all, the newest three kept.
+
+A checkpoint is a folder ``step-00001000`` with ``model.safetensors`` and ``model.json`` as
+:mod:`dpsvi.files.io` writes them, under ``checkpoints/`` of the run folder; the file ``latest``
+there names the newest and is written last.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from dpsvi.errors import DivergedError, ModelFormatError
+from dpsvi.files import io
+from dpsvi.training.driver import Snapshot
+from dpsvi.training.ledger import Passes
+from dpsvi.training.state import State
+
+log = logging.getLogger(__name__)
+
+_KEPT = 3
+
+
+class Checkpoint(NamedTuple):
+    """A checkpoint that was read."""
+
+    path: Path
+    arrays: dict[str, np.ndarray]
+    meta: dict
+
+
+class CheckpointFolder:
+    """Writes checkpoints of one fit.
+
+    Parameters
+    ----------
+    folder : path
+        Run folder; checkpoints go below it.
+    seconds : float
+        Between two checkpoints.
+    describe : callable -> dict
+        What the caller wants to find again: JSON, under ``"fit"``.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be written, or the disk has no room for two checkpoints of `n_bytes`.
+    """
+
+    def __init__(self, folder, seconds: float, n_bytes: int, describe: Callable[[], dict]):
+        self.path = Path(folder) / "checkpoints"
+        self.seconds, self.describe = seconds, describe
+        self.path.mkdir(parents=True, exist_ok=True)
+        io.write_text(self.path / ".probe", "written before training to see whether it can be\n")
+        (self.path / ".probe").unlink()
+        free = shutil.disk_usage(self.path).free
+        if free < 2 * n_bytes:
+            raise OSError(
+                f"{self.path}: {free / 1e6:.0f} MB are free, two checkpoints need "
+                f"{2 * n_bytes / 1e6:.0f} MB"
+            )
+        self.spent = 0.0  # seconds, for writing
+        self._last = time.monotonic()
+
+    def __call__(self, snapshot: Snapshot, now: bool) -> None:
+        """Write a checkpoint if it is time, or `now`.
+
+        A failure is reported and training goes on: the last good checkpoint is still there.
+        """
+        if not now and time.monotonic() - self._last < self.seconds:
+            return
+        started = time.monotonic()
+        try:
+            self.write(snapshot)
+        except OSError as error:
+            last = newest_name(self.path)
+            log.error("no checkpoint at step %d: %s; the last good one is %s",
+                      snapshot.state.step, error, last or "none")  # fmt: skip
+        self._last = time.monotonic()
+        self.spent += self._last - started
+
+    def write(self, snapshot: Snapshot) -> Path:
+        """Write ``step-N`` and then `latest`; drop all but the newest three.
+
+        Raises
+        ------
+        DivergedError
+            A parameter is NaN or infinite: no good checkpoint may make room for this one.
+        """
+        state = snapshot.state
+        if not np.isfinite(state.shared.rows.sum(dtype=np.float64)):
+            raise DivergedError(f"{state.model.name}: NaN or infinite at step {state.step}")
+        name = f"step-{state.step:08d}"
+        temporary = self.path / f".{name}.{os.getpid()}"
+        try:
+            io.save_model(
+                temporary,
+                kind="checkpoint",
+                arrays={
+                    "rows": state.shared.rows, "totals": state.shared.totals,
+                    "item_memory": state.shared.item_memory, "hyper": state.model.hyper,
+                    "prior": state.model.prior,
+                },
+                meta={
+                    "params": {}, "model": state.model.name, "scale": state.scale,
+                    "step": state.step, "items": state.items,
+                    "n_items": snapshot.passes.n_items, "batch_size": snapshot.passes.batch_size,
+                    "passes": snapshot.passes.position(), "seconds": snapshot.seconds,
+                    "fit": self.describe(),
+                },
+            )  # fmt: skip
+            aside = self.path / f".{name}.old"
+            if (self.path / name).exists():  # the same step again: never be without it
+                os.replace(self.path / name, aside)
+            os.replace(temporary, self.path / name)
+            shutil.rmtree(aside, ignore_errors=True)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        io.write_text(self.path / "latest", name + "\n")
+        others = [found for found in _by_age(self.path) if found.name != name]
+        for old in others[: 1 - _KEPT]:
+            shutil.rmtree(old, ignore_errors=True)
+        return self.path / name
+
+
+def newest_name(path: Path) -> str | None:
+    """Name of the newest checkpoint under `path`, or None."""
+    try:
+        name = (path / "latest").read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return None
+    if (path / name).exists():
+        return name
+    found = _by_age(path)
+    return found[-1].name if found else None
+
+
+def _by_age(path: Path) -> list[Path]:
+    """Checkpoints under `path`, the newest last; an earlier fit may have come to a later step."""
+    return sorted(path.glob("step-*"), key=lambda one: (one.stat().st_mtime_ns, one.name))
+
+
+def read_newest(folder) -> Checkpoint:
+    """The newest checkpoint of a run folder.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is none.
+    ModelFormatError
+        It is damaged or was written by a newer version.
+    """
+    path = Path(folder) / "checkpoints"
+    name = newest_name(path)
+    if name is None:
+        raise FileNotFoundError(f"{path}: holds no checkpoint")
+    arrays, meta = io.load_model(path / name, kind="checkpoint")
+    return Checkpoint(path / name, arrays, meta)
+
+
+def restore(checkpoint: Checkpoint, state: State, n_passes: int, batch_size: int, n_items: int):
+    """Bring `state` to where the checkpoint was taken; returns its :class:`Snapshot`.
+
+    Raises
+    ------
+    ModelFormatError
+        The checkpoint is of another model or of other data.
+    """
+    arrays, meta = checkpoint.arrays, checkpoint.meta
+    model, shared = state.model, state.shared
+    with io.reading(checkpoint.path):
+        if meta["model"] != model.name:
+            raise ModelFormatError(
+                f"{checkpoint.path}: is of a {meta['model']!r} model, not {model.name!r}"
+            )
+        for name, mine in (("n_items", n_items), ("batch_size", batch_size)):
+            if meta[name] != mine:
+                raise ModelFormatError(
+                    f"{checkpoint.path}: {name} was {meta[name]}, in this fit it is {mine}"
+                )
+        for name, mine in (
+            ("rows", shared.rows), ("hyper", model.hyper), ("prior", model.prior),
+        ):  # fmt: skip
+            if arrays[name].shape != mine.shape:
+                raise ModelFormatError(
+                    f"{checkpoint.path}: {name} has shape {arrays[name].shape}, this fit "
+                    f"{mine.shape}"
+                )
+            mine[...] = arrays[name]
+        if arrays["item_memory"].shape == shared.item_memory.shape:
+            shared.item_memory[:] = arrays["item_memory"]
+        # Else one of the two engines keeps nothing of items: they begin as on a first visit.
+        totals = arrays["totals"]
+        shared.totals[:] = 0
+        if totals.shape == shared.totals.shape:
+            shared.totals[:] = totals
+        else:  # another number of threads
+            shared.totals[0] = totals.sum(axis=0)
+        state.scale, state.step, state.items = meta["scale"], meta["step"], meta["items"]
+        position = meta["passes"]
+        begun = [epoch + (first > 0) for epoch, first in position["next"]]
+        if max(begun) > n_passes:
+            raise ModelFormatError(
+                f"{checkpoint.path}: pass {max(begun)} had begun, max_iter is {n_passes} now"
+            )
+        passes = Passes.resume(n_items, batch_size, n_passes, position)
+        return Snapshot(state, passes, meta["seconds"])

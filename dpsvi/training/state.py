@@ -1,0 +1,143 @@
+"""Stochastic natural-gradient steps on a row-sparse, lazily decayed parameter matrix.
+
+The step (52), ``lam <- (1 - rho) lam + rho (prior + (N/S) stats)``, changes every entry of lam,
+although a batch has statistics for a few rows only.  Writing
+
+    lam = prior + scale * rows,        scale_{t+1} = (1 - rho_t) scale_t,
+
+the same step is exactly ``rows += rho_t / scale_{t+1} * (N/S) * stats`` on the touched rows: the
+prior never decays, because (1 - rho) prior + rho prior = prior, and the decay of the rest is one
+number.  Scales and gains of all steps are tables made beforehand, so threads never write them and
+the update is a pure sum, whose order does not matter.  A step therefore costs by the rows of its
+batch, never by the size of the matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpsvi.base import Model, Shared
+from dpsvi.kernels.memory import as_aligned
+
+# `rows` grows as 1/scale.  e^30 = 1e13 leaves room for 1e25 pseudo-counts in float32.
+_MAX_LOG_SCALE = 30.0
+
+
+@dataclass
+class State:
+    """Parameters and clock of a fit: everything that must be kept to go on with it.
+
+    Attributes
+    ----------
+    model : Model
+    shared : Shared
+        The arrays that threads write.
+    scale : float
+        Current ``scale`` of ``lam = prior + scale * rows``.
+    step, items : int
+        Steps done and items visited since the start.
+    """
+
+    model: Model
+    shared: Shared
+    scale: float = 1.0
+    step: int = 0
+    items: int = 0
+
+    @classmethod
+    def start(cls, model: Model, rng, n_threads: int, n_items: int = 0, n_values: int = 0):
+        """First state of a fit: random rows from the model, empty memories."""
+        rows = np.asarray(model.init(rng), dtype=model.real)
+        return cls.resume(model, rows, n_threads, n_items, n_values)
+
+    @classmethod
+    def resume(cls, model, rows, n_threads, n_items=0, n_values=0, step=0, items=0):
+        """A state that goes on from ``lam = prior + rows``, and may write `rows`."""
+        shared = Shared(
+            as_aligned(rows),
+            np.zeros((n_threads, model.shape[1])),
+            np.zeros((n_items if model.item_memory else 0, model.item_memory), model.real),
+            np.zeros((n_values if model.value_memory else 0, model.value_memory), np.uint16),
+        )
+        state = cls(model, shared, step=step, items=items)
+        state.recount()
+        return state
+
+    def recount(self) -> None:
+        """Recompute the column totals from the rows: ends the drift that lost writes cause."""
+        totals = self.shared.totals
+        totals[:] = 0
+        totals[0] = self.shared.rows.sum(axis=0, dtype=np.float64)
+
+    def renormalise(self) -> None:
+        """Fold the scale into the rows.  Costs one pass over the matrix; no thread may run."""
+        self.shared.rows[...] *= self.model.real.type(self.scale)
+        self.scale = 1.0
+        self.recount()
+
+    def settle(self) -> None:
+        """Give a single row what its totals know.
+
+        All threads write the row of a one-row model, and lose some of their writes; each has its
+        own totals, which lose none and are, over one row, the row itself.
+        """
+        if len(self.shared.rows) == 1:
+            self.shared.rows[0] = self.shared.totals.sum(axis=0)
+
+    def forget(self) -> None:
+        """Drop what was kept of each item: it is of no use for others."""
+        shared = self.shared
+        self.shared = shared._replace(
+            item_memory=shared.item_memory[:0].copy(), value_memory=shared.value_memory[:0].copy()
+        )
+
+    def learned(self) -> np.ndarray:
+        """``lam - prior``, a new array of shape ``model.shape``."""
+        rows, real = self.shared.rows, self.model.real
+        if len(rows) == 1:  # see `settle`
+            rows = self.shared.totals.sum(axis=0, keepdims=True).astype(real)
+        return real.type(self.scale) * rows
+
+    def natural(self) -> np.ndarray:
+        """The natural parameters lam, a new array of shape ``model.shape``."""
+        return self.model.prior + self.learned()
+
+
+def step_tables(rates, scale: float, batch_sizes, n_items: int, additive: bool, real):
+    """Scales and gains of consecutive steps, and the number of steps before a renormalisation.
+
+    Parameters
+    ----------
+    rates : float array, (n_steps,), in (0, 1]
+    scale : float
+        The scale before the first of these steps.
+    batch_sizes : int array, (n_steps,)
+    n_items : int
+        N, what the statistics of a batch are scaled up to.
+    additive : bool
+        Statistics are changes: no decay, gain 1.
+    real : numpy dtype of the parameters
+
+    Returns
+    -------
+    scales : float64 array, (n_steps + 1,)
+        scales[t] holds before step t, scales[-1] after the last one.
+    gains : float64 array, (n_steps,)
+    n_safe : int
+        At most this many of the steps may run before :meth:`State.renormalise`.
+    """
+    n_steps = len(rates)
+    if additive:
+        return np.full(n_steps + 1, scale), np.full(n_steps, 1.0 / scale), n_steps
+    # rho = 1 forgets everything, scale 0; one rounding error of memory keeps the form (and is
+    # below the resolution of the parameters).
+    rates = np.minimum(rates, 1.0 - np.finfo(real).eps)
+    log_scales = np.concatenate([[math.log(scale)], np.log1p(-rates)]).cumsum()
+    n_safe = max(1, int(np.searchsorted(-log_scales, _MAX_LOG_SCALE)) - 1)
+    n_safe = min(n_safe, n_steps)
+    log_scales = log_scales[: n_safe + 1]
+    gains = rates[:n_safe] / np.exp(log_scales[1:]) * (n_items / np.asarray(batch_sizes)[:n_safe])
+    return np.exp(log_scales), gains, n_safe

@@ -1,0 +1,78 @@
+"""What an engine is given: a compiled local step, data, parameters and the tables of a segment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from dpsvi.base import Items, Model, Shared, Work
+from dpsvi.kernels.jit import compile_local
+from dpsvi.kernels.memory import aligned
+from dpsvi.training.loop import compile_loop
+
+
+class Task(NamedTuple):
+    """One segment of a fit: steps that may run in any order without Python in between."""
+
+    local: Callable
+    loop: Callable
+    shared: Shared
+    hyper: np.ndarray  # float64
+    items: Items
+    order: np.ndarray  # int32: item numbers, step t takes order[t*batch_size:(t+1)*batch_size]
+    batch_size: int
+    scales: np.ndarray  # float64, (n_steps + 1,)
+    gains: np.ndarray  # float64, (n_steps,)
+    counter: np.ndarray  # int64, (1,): the next step, handed out atomically
+    stop: np.ndarray  # int64, (1,): RUNNING, or why threads leave
+    works: tuple[Work, ...]  # one for each thread
+
+    def run_thread(self, thread: int, n_steps: int) -> int:
+        """Run steps in the calling thread until the counter reaches `n_steps`."""
+        return self.loop(
+            self.local, self.shared, self.hyper, self.items, self.order, self.batch_size,
+            self.scales, self.gains, n_steps, self.counter, self.stop, thread, self.works[thread],
+        )  # fmt: skip
+
+
+def make_works(model: Model, items: Items, batch_size: int, n_threads: int) -> tuple[Work, ...]:
+    """Private memory for each thread, large enough for any batch of `batch_size` items."""
+    lengths = np.diff(items.offsets)
+    longest = int(lengths.max(initial=0))
+    n_rows, n_columns = model.shape
+    n_slots = n_rows
+    if len(items.index):  # sparse items touch at most one row a value, and the common ones
+        most = np.partition(lengths, -min(batch_size, len(lengths)))[-batch_size:].sum()
+        n_slots = min(n_rows, int(most) + model.common_rows)
+    real = model.real
+
+    def make():
+        return Work(
+            totals=np.zeros(n_columns),
+            slot=np.full(n_rows, -1, np.int32),
+            touched=np.empty(n_slots, np.int32),
+            expected=aligned((n_slots, n_columns), real),
+            stats=aligned((n_slots, n_columns), real),
+            scratch=aligned((1, model.scratch(longest)), real)[0],
+            ids=np.empty(longest, np.int32),
+            tally=np.empty(n_columns),
+        )
+
+    return tuple(make() for _ in range(n_threads))
+
+
+def make_task(model: Model, shared: Shared, items: Items, batch_size: int, works) -> Task:
+    """Compile what must be compiled and wrap it up; order and tables come with each segment."""
+    empty = np.zeros(0)
+    # Not in this thread: Ctrl-C inside the compiler would be lost or break it.
+    with ThreadPoolExecutor(1) as pool:
+        local = pool.submit(compile_local, model.local, model.real).result()
+        loop = pool.submit(compile_loop, model.real).result()
+    return Task(
+        local, loop, shared, model.hyper,
+        items, np.zeros(0, np.int32), batch_size, empty, empty,
+        np.zeros(1, np.int64), np.zeros(1, np.int64), works,
+    )  # fmt: skip

@@ -200,11 +200,26 @@ class Event(NamedTuple):
     state: Any  # dpsvi.training.state.State
 
 
-class Engine(Protocol):
-    """A module of :mod:`dpsvi.engines`: carries out a fit on its threads or ranks; blocks."""
+class Engine(NamedTuple):
+    """What a module of :mod:`dpsvi.engines` says of itself, as its ``ENGINE``.
 
-    def fit(self, job: Any) -> bool:
-        """Carry out a :class:`dpsvi.training.driver.Job`; raise what any thread or rank raised.
+    Parameters
+    ----------
+    fit : callable(job) -> bool
+        Carry out a :class:`dpsvi.training.driver.Job` on its threads or ranks, and block; raise
+        what any thread or rank raised.  The value says whether the job's observer ended it.
+    options : type or None
+        Class of the options that it takes as ``cluster``; None: it has none.
+    collective : bool
+        Whether every process of a launch calls `fit` and gets the same parameters back.
+    simulated : bool
+        Whether its times are those of a model, not of a clock.
+    one_thread : bool
+        Whether it runs one thread only.
+    """
 
-        The value says whether the job's observer ended it.
-        """
+    fit: Callable[[Any], bool]
+    options: type | None = None
+    collective: bool = False
+    simulated: bool = False
+    one_thread: bool = False

@@ -82,7 +82,7 @@ def test_one_worker_is_serial_svi_bit_for_bit(corpus, name, strategy, local_step
     """n = M = p = 1: with B = 1 serial SVI, with more Hogwild on one thread."""
     ours, theirs = problem(name, corpus), problem(name, corpus)
     master = take_turns(job(*ours, local_steps=local_steps, strategy=strategy), 1)
-    engines.get("serial")(job(*theirs, local_steps=local_steps))
+    engines.get("serial").fit(job(*theirs, local_steps=local_steps))
     assert ours[0].step == theirs[0].step == 40 and ours[0].items == 400
     assert np.array_equal(ours[0].natural(), theirs[0].natural())
     mine, other = (s.scale * s.shared.totals.sum(axis=0) for s in (ours[0], theirs[0]))
@@ -95,7 +95,7 @@ def test_one_worker_stays_serial_where_scales_are_folded_in(corpus, strategy):
     ours, theirs = lda(corpus, "collapsed"), lda(corpus, "collapsed")
     settings = dict(schedule=constant(0.5), n_passes=5)
     take_turns(job(*ours, strategy=strategy, **settings), 1)
-    engines.get("serial")(job(*theirs, **settings))
+    engines.get("serial").fit(job(*theirs, **settings))
     assert np.array_equal(ours[0].natural(), theirs[0].natural())
 
 
@@ -103,8 +103,8 @@ def test_one_worker_stays_serial_where_scales_are_folded_in(corpus, strategy):
 def test_the_engine_alone_is_serial_svi_bit_for_bit(corpus, name):
     pytest.importorskip("mpi4py.MPI", exc_type=ImportError)
     ours, theirs = problem(name, corpus), problem(name, corpus)
-    engines.get("mpi")(job(*ours, local_steps=2))
-    engines.get("serial")(job(*theirs, local_steps=2))
+    engines.get("mpi").fit(job(*ours, local_steps=2))
+    engines.get("serial").fit(job(*theirs, local_steps=2))
     assert np.array_equal(ours[0].natural(), theirs[0].natural())
 
 

@@ -6,6 +6,7 @@ is master and worker at once.
 
 from __future__ import annotations
 
+from dpsvi.base import Engine
 from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.ranks.follow import follow
 from dpsvi.cluster.ranks.lead import lead
@@ -40,3 +41,6 @@ def fit(job: Job) -> bool:
     finally:
         if pulse is not None:
             pulse.stop()
+
+
+ENGINE = Engine(fit, options=Cluster, collective=True)

@@ -20,6 +20,7 @@ from itertools import count
 
 import numpy as np
 
+from dpsvi.base import Engine
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.ranks.prepare import for_workers
@@ -208,3 +209,6 @@ class _Simulation:
             self.now, thread, t, n = heapq.heappop(at_work)
             end(thread, t, n)
             begin(thread, self.now)
+
+
+ENGINE = Engine(fit, options=VirtualCluster, simulated=True)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from dpsvi.base import Items
 from dpsvi.errors import check_choice, check_number
-from dpsvi.estimators.base import CLUSTERS, SVIEstimator, unchanged_on_error, with_callbacks
+from dpsvi.estimators.base import SVIEstimator, unchanged_on_error, with_callbacks
 from dpsvi.estimators.engine_parameters import own_parameters
 from dpsvi.estimators.monitor import Monitor
 from dpsvi.files import io
@@ -187,7 +187,7 @@ class FamilyEstimator(SVIEstimator):
 
         Of none where workers hold no items of their own: one may be elsewhere next time.
         """
-        return 0 if self.engine in CLUSTERS else count(items)
+        return 0 if self._engine().options else count(items)
 
     def _again(self, items) -> State:
         """The same parameters and clock for other data; the state there is stays as it is."""

@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi import engines
+from dpsvi.base import Engine
 from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.ranks.world import agree, launched_rank, world
 from dpsvi.errors import ModelFormatError, check_choice, check_flag, check_number, resolve_jobs
@@ -44,8 +45,6 @@ log = logging.getLogger(__name__)
 # With 2 threads from the first step on, held-out perplexity of mean-field LDA on nyt was 1.2 %
 # above that of 1 thread (median of 5 seeds, 6 passes); with 0.5 here 0.7 %, with 0.3 none.
 MOST_BLIND = 0.3
-
-CLUSTERS = {"mpi", "simulated"}  # engines that need a Cluster, have a master
 
 # A fit may be resumed with other values of these.
 _FREE = {
@@ -86,8 +85,11 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
     def _check_engine_params(self) -> None:
         check_choice("engine", self.engine, engines.names())
         self._n_threads = resolve_jobs(self.n_jobs)
-        if self.engine == "serial" and self._n_threads != 1:
-            raise ValueError(f"engine='serial' runs one thread, got n_jobs={self.n_jobs!r}")
+        engine = self._engine()
+        if engine.one_thread and self._n_threads != 1:
+            raise ValueError(
+                f"engine={self.engine!r} runs one thread, got n_jobs={self.n_jobs!r}"
+            )
         if self.batch_size is not None:
             check_number("batch_size", self.batch_size, low=1, integer=True)
         check_number("max_iter", self.max_iter, low=0, integer=True)
@@ -97,7 +99,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             check_number("total_samples", self.total_samples, low=0, open_low=True)
         if not isinstance(self.cluster, Cluster | None):
             raise TypeError(f"cluster must be a dpsvi.Cluster or None, got {self.cluster!r}")
-        if self.engine in CLUSTERS and any(
+        if engine.options and any(
             getattr(self, name, False) for name in ("keep_responsibilities", "warm_documents")
         ):
             raise ValueError(
@@ -121,6 +123,9 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             if not callable(callback):
                 raise TypeError(f"callbacks must be callables, got {callback!r}")
         self._schedule()
+
+    def _engine(self) -> Engine:
+        return engines.get(self.engine)
 
     def _note_fixed(self, going_on: bool) -> None:
         """Fill `_started`; raises ValueError if a fit that goes on would change what is fixed."""
@@ -164,7 +169,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _scaled_rate(self, rate: float) -> float:
         """`rate`, carried over to p threads by rule (13)."""
-        on_cluster = self.engine in CLUSTERS and self.cluster is not None
+        on_cluster = self._engine().options and self.cluster is not None
         master_batch = self.cluster.master_batch if on_cluster else 1
         return schedules.scaled_rate(
             rate, master_batch=master_batch, n_jobs=self._n_threads,
@@ -177,7 +182,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             seed = self._checkpoint.meta["fit"]["seed"]
         else:
             seed = self._draw_seed()
-        if self.engine == "mpi":
+        if self._engine().collective:
             seed = agree(seed)
         self._seed = int(seed)
         return np.random.default_rng(self._seed)
@@ -191,7 +196,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _agree(self, answer: bool) -> bool:
         """The answer of the first rank, on all ranks that are still together."""
-        together = self.engine == "mpi" and not world().left
+        together = self._engine().collective and not world().left
         return bool(agree(answer)) if together else answer
 
     def _hold_out(self, n_items: int, rng):
@@ -333,7 +338,8 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             min(1.0, self.evaluate_every), monitor, seconds=start.seconds, cluster=self.cluster,
             report=self.exchanges_,
         )  # fmt: skip
-        first_rank = world().rank == 0 if self.engine == "mpi" else launched_rank() == 0
+        engine = self._engine()
+        first_rank = world().rank == 0 if engine.collective else launched_rank() == 0
         if checkpoints and self.checkpoint_dir is not None and first_rank:
             shared = state.shared
             n_bytes = shared.rows.nbytes + shared.item_memory.nbytes
@@ -342,16 +348,15 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
                 partial(self._describe_fit, monitor),
             )  # fmt: skip
             job = job._replace(checkpoint=folder)
-        run = engines.get(self.engine)
         try:
             if self.verbose and first_rank:
                 epoch = monitor.before[1]
                 first = epoch + start.passes.n_done / max(1, start.passes.steps_a_pass)
                 whole = n_passes if total is not None else self.max_iter  # as `partial_fit` has it
                 with monitor.progress.phase(state, n_items, first, epoch + n_passes, whole) as show:
-                    ended = run(job._replace(on_task=show))
+                    ended = engine.fit(job._replace(on_task=show))
             else:
-                ended = run(job)
+                ended = engine.fit(job)
         except KeyboardInterrupt as interrupt:
             self._interrupt(interrupt, state)
             return True

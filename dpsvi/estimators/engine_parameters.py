@@ -12,8 +12,10 @@ import re
 from functools import wraps
 from types import MappingProxyType
 
+from dpsvi.engines import DEFAULT
+
 _DEFAULTS = MappingProxyType({
-    "engine": "threads", "n_jobs": None, "local_steps": None, "batch_size": 256, "max_iter": 30,
+    "engine": DEFAULT, "n_jobs": None, "local_steps": None, "batch_size": 256, "max_iter": 30,
     "n_init": 1, "learning_decay": 0.6, "learning_offset": 10.0, "learning_rate": None,
     "lr_rule": "constant", "total_samples": None, "early_stopping": False, "validation_size": None,
     "evaluate_every": 1.0, "tol": 1e-3, "n_iter_no_change": 2, "warm_start": False,

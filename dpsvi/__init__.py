@@ -13,6 +13,9 @@ __version__ = "0.1.0"
 # Name -> module.  Loaded on first use: scikit-learn and numba take seconds, `--help` must not.
 # The estimators are not named here: each model's file says how its estimator is called.
 _LAZY = {
+    "DPSGD": "dpsvi.optimize.dpsgd",
+    "DPSGDLogisticRegression": "dpsvi.optimize.logistic",
+    "DPSGDMLPClassifier": "dpsvi.optimize.network",
     "Cluster": "dpsvi.cluster.options",
     "VirtualCluster": "dpsvi.cluster.virtual",
     "Corpus": "dpsvi.corpus",

@@ -2,7 +2,7 @@
 
 Data flows one way::
 
-    items --model.local--> statistics --svi step--> parameters --observer--> reports
+    items --model.local--> statistics --learner--> parameters --observer--> reports
 
 * A **model** is maths only.  It turns a batch of items into expected sufficient statistics
   given the current parameters.  It never sees a thread, a rank or a learning rate.
@@ -83,9 +83,15 @@ class Model(NamedTuple):
         is a fit that cannot keep any: the local step must do without.
     common_rows : int
         Rows, the last ones, that every step reads and changes whatever its items are.
-    additive : bool
-        True when statistics are *changes* to be summed as they are, instead of a fresh estimate
-        to be mixed in at the schedule's rate (incremental inference with kept local parameters).
+    learner : str
+        Module of :mod:`dpsvi.learners` that says how statistics change the parameters: a fresh
+        estimate to be mixed in at the schedule's rate (``"natural"``), changes to be summed as
+        they are, or minus a gradient.
+    weight_decay : float, >= 0
+        L2 penalty of a learner of gradients; of no use to others.
+    compiled : bool
+        False when `local` is no function for numba but any Python callable: threads that run it
+        share the interpreter.
     """
 
     name: str
@@ -98,7 +104,9 @@ class Model(NamedTuple):
     item_memory: int = 0
     value_memory: int = 0
     common_rows: int = 0
-    additive: bool = False
+    learner: str = "natural"
+    weight_decay: float = 0.0
+    compiled: bool = True
 
     @property
     def real(self) -> np.dtype:

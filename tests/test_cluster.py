@@ -202,7 +202,7 @@ def toy(n_items, local=count, hyper=0.0):
     model = Model(
         name="toy", shape=(n_items, 3), prior=np.zeros(3, FLOAT), hyper=np.array([hyper]),
         init=lambda rng: np.zeros((n_items, 3), FLOAT), local=local, scratch=lambda longest: 0,
-        additive=True,
+        learner="incremental",
     )  # fmt: skip
     items = as_items(np.arange(n_items + 1), np.arange(n_items), np.ones(n_items), FLOAT)
     return State.start(model, None, 1), items

@@ -203,7 +203,7 @@ def toy(local, n_items, real=FLOAT, hyper=0.0):
     model = Model(
         name="toy", shape=(n_items, 3), prior=np.zeros(3, real), hyper=np.array([hyper]),
         init=lambda rng: np.zeros((n_items, 3), real), local=local, scratch=lambda longest: 0,
-        item_memory=4, additive=True,
+        item_memory=4, learner="incremental",
     )  # fmt: skip
     items = as_items(np.arange(n_items + 1), np.zeros(0), np.zeros(n_items), real)
     return model, items

@@ -52,11 +52,12 @@ def importers(layer):
 # Sub-packages and root modules, from the lowest layer to the highest: imports go down only.
 LAYERS = [
     {"errors", "base"},
-    {"kernels", "files", "corpus", "datasets", "strategies", "interop", "ranking"},
+    {"kernels", "files", "corpus", "datasets", "learners", "strategies", "interop", "ranking"},
     {"expfam", "evaluation", "training"},
     {"cluster"},
     {"engines"},
     {"averaging", "estimators", "report"},
+    {"optimize"},
     {"families"},
     {"models"},
     {"commands"},

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpsvi import learners
 from dpsvi.base import Event, Items, Schedule
 from dpsvi.errors import DivergedError
 from dpsvi.training.ledger import Cuts, Passes
 from dpsvi.training.loop import DIVERGED, RUNNING
 from dpsvi.training.signals import Deferred
-from dpsvi.training.state import State, step_tables
+from dpsvi.training.state import State
 from dpsvi.training.task import Task, make_task, make_works
 
 SMALL_SCALE = 1e-6  # well before rows outgrow their number type
@@ -183,7 +184,8 @@ def run_segment(run, task, state, schedule, order, sizes, clock, total) -> tuple
     """
     model = state.model
     rates = np.asarray(schedule(np.arange(clock, clock + len(sizes))), dtype=np.float64)
-    scales, gains, n = step_tables(rates, state.scale, sizes, total, model.additive, model.real)
+    tables = learners.get(model.learner).tables
+    scales, gains, n = tables(model, rates, state.scale, sizes, total)
     task.counter[0], task.stop[0] = 0, RUNNING
     task = task._replace(order=order[: int(sizes[:n].sum())], scales=scales, gains=gains)
     try:

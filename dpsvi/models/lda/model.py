@@ -68,5 +68,5 @@ def with_responsibilities(model: Model) -> Model:
     hyper[columns + SWEEPS] = min(hyper[columns + SWEEPS], FIRST_SWEEPS)
     return model._replace(
         hyper=hyper, local=responsibilities.local, item_memory=0, value_memory=columns,
-        additive=True,
+        learner="incremental",
     )  # fmt: skip

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsvi.training.state import decayed_scales
+from dpsvi.learners import decayed_scales
 
 
 def tables(model, rates, scale, batch_sizes, n_items):

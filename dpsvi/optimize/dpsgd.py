@@ -16,7 +16,6 @@ from dpsvi.cluster.nodes.exchanges import Exchange
 from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.ranks.world import agree
 from dpsvi.errors import check_choice, check_number, resolve_jobs
-from dpsvi.estimators.base import CLUSTERS
 from dpsvi.optimize.objective import Objective, from_callable
 from dpsvi.training.driver import Job
 from dpsvi.training.ledger import Passes
@@ -98,7 +97,7 @@ class DPSGD:
     weight_decay: float = 0.0
     batch_size: int = 32
     max_iter: int = 10
-    engine: str = "threads"
+    engine: str = engines.DEFAULT
     n_jobs: int | None = None
     local_steps: int | None = None
     cluster: Cluster | None = None
@@ -118,13 +117,14 @@ class DPSGD:
         check_number("batch_size", self.batch_size, low=1, integer=True)
         check_number("max_iter", self.max_iter, low=0, integer=True)
         check_choice("engine", self.engine, engines.names())
-        if resolve_jobs(self.n_jobs) != 1 and self.engine == "serial":
-            raise ValueError(f"engine='serial' runs one thread, got n_jobs={self.n_jobs!r}")
+        engine = engines.get(self.engine)
+        if resolve_jobs(self.n_jobs) != 1 and engine.one_thread:
+            raise ValueError(f"engine={self.engine!r} runs one thread, got n_jobs={self.n_jobs!r}")
         if self.local_steps is not None:
             check_number("local_steps", self.local_steps, low=1, integer=True)
         if not isinstance(self.cluster, Cluster | None):
             raise TypeError(f"cluster must be a dpsvi.Cluster or None, got {self.cluster!r}")
-        if self.cluster is not None and self.engine not in CLUSTERS:
+        if self.cluster is not None and engine.options is None:
             raise ValueError(f"cluster must be None for engine={self.engine!r}: it has no workers")
         check_number("evaluate_every", self.evaluate_every, low=0, high=1, open_low=True)
         check_random_state(self.random_state)
@@ -210,7 +210,7 @@ class DPSGD:
     def _seed(self) -> int:
         """Seed of the orders; over MPI that of rank 0."""
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        return agree(seed) if self.engine == "mpi" else int(seed)
+        return agree(seed) if engines.get(self.engine).collective else int(seed)
 
 
 def _as_start(x0) -> np.ndarray:

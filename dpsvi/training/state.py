@@ -13,16 +13,12 @@ the size of the matrix.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpsvi.base import Model, Shared
 from dpsvi.kernels.memory import as_aligned
-
-# `rows` grows as 1/scale.  e^30 = 1e13 leaves room for 1e25 pseudo-counts in float32.
-_MAX_LOG_SCALE = 30.0
 
 
 @dataclass
@@ -103,26 +99,3 @@ class State:
     def natural(self) -> np.ndarray:
         """The natural parameters lam, a new array of shape ``model.shape``."""
         return self.model.prior + self.learned()
-
-
-def decayed_scales(decays, scale: float):
-    """Scales of consecutive steps, and the number of steps before a renormalisation.
-
-    Parameters
-    ----------
-    decays : float array, (n_steps,), in [0, 1)
-        What each step takes away of all rows, as a share.
-    scale : float
-        The scale before the first of these steps.
-
-    Returns
-    -------
-    scales : float64 array, (n_safe + 1,)
-        scales[t] holds before step t, scales[-1] after the last one.
-    n_safe : int
-        At most this many of the steps may run before :meth:`State.renormalise`.
-    """
-    log_scales = np.concatenate([[math.log(scale)], np.log1p(-decays)]).cumsum()
-    n_safe = max(1, int(np.searchsorted(-log_scales, _MAX_LOG_SCALE)) - 1)
-    n_safe = min(n_safe, len(decays))
-    return np.exp(log_scales[: n_safe + 1]), n_safe

@@ -92,6 +92,11 @@ class Model(NamedTuple):
     compiled : bool
         False when `local` is no function for numba but any Python callable: threads that run it
         share the interpreter.
+    nonnegative : bool
+        True when no expected statistic can be negative, such as counts: then lam is at least the
+        prior in every entry, and ``max(lam, prior)`` projects what an asynchronous update made
+        less (Alg. 4, line 8).  Sums of observations have any sign, and what their parameters may
+        be depends on others of them: no projection entry by entry would be right.
     """
 
     name: str
@@ -107,6 +112,7 @@ class Model(NamedTuple):
     learner: str = "natural"
     weight_decay: float = 0.0
     compiled: bool = True
+    nonnegative: bool = False
 
     @property
     def real(self) -> np.dtype:
@@ -163,12 +169,6 @@ class Parameters(Protocol):
     def retract(self, update: Update, weight: float) -> None:
         """``v <- v - weight (1 - a) (w - prior)``: the decay of what the worker had read."""
 
-    def share(self, update: Update) -> float:
-        """Share of the oldest part of v that ``retract(update, 1)`` takes away; below 1 if valid.
-
-        What was there when the worker read it has decayed since, by others' updates.
-        """
-
     def add(self, update: Update, weight: float) -> None:
         """``v <- v + weight b``: the additive statistics."""
 
@@ -186,13 +186,19 @@ class Strategy(Protocol):
     bears : float
         How many times more steps may be in flight, not seeing each other, than threads that
         share one set of parameters may make (``Job.most_blind``).
+    reduced : int
+        Global steps so far whose rate was unstable and was reduced.
     """
 
     needs_log: bool
     bears: float
+    reduced: int
 
     def __call__(self, parameters: Parameters, updates: list[Update]) -> None:
-        """Change `parameters`; the call is atomic for all workers."""
+        """Change `parameters`; the call is atomic for all workers.
+
+        The master projects what it leaves behind onto the domain of the model.
+        """
 
 
 class Event(NamedTuple):

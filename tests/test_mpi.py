@@ -85,7 +85,7 @@ def test_one_worker_over_mpi_is_serial_bit_for_bit(kind, fit):
     [
         ["n_jobs=2", "local_steps=2"], ["prefetch=true"], ['statistics="bfloat16"'],
         ['sharding="shard"'], ["master_works=true"], ["master_batch=2", "global_rate=0.5"],
-        ['strategy="displacement"', 'lr_rule="per_T"', "learning_rate=0.2"],
+        ['strategy="displacement"', 'lr_rule="per_T"', "learning_rate=0.2", "local_steps=2"],
     ],
     ids=lambda settings: settings[0],
 )  # fmt: skip

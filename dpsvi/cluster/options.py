@@ -24,6 +24,10 @@ class Cluster:
     strict : bool
         Refuse an unstable `global_rate` (:class:`~dpsvi.errors.UnstableError`) instead of
         reducing it with a warning.
+    local_decay : {"exact", "as_read"}
+        The decay in a local step of several threads: of the parameters as they are, or of those
+        that the thread has read, over-written like the rest of the step (Alg. 4, line 8).  Without
+        other threads both are the same.  ``"as_read"`` costs by the rows of a worker in every step.
     sharding : {"whole", "shard"}
         Each worker draws from the whole corpus, or from a part of its own.
     statistics : {"float32", "bfloat16"}
@@ -52,6 +56,7 @@ class Cluster:
     master_batch: int = 1
     global_rate: float = 1.0
     strict: bool = False
+    local_decay: str = "exact"
     sharding: str = "whole"
     statistics: str = "float32"
     prefetch: bool = False
@@ -61,6 +66,7 @@ class Cluster:
     on_lost: str = "drop"
 
     def __post_init__(self):
+        check_choice("local_decay", self.local_decay, ["exact", "as_read"])
         check_choice("sharding", self.sharding, ["whole", "shard"])
         check_choice("statistics", self.statistics, ["float32", "bfloat16"])
         check_choice("on_lost", self.on_lost, ["drop", "abort"])

@@ -21,6 +21,7 @@ from itertools import count
 import numpy as np
 
 from dpsvi.base import Engine
+from dpsvi.cluster.nodes.as_read import Segment, factors, read_rows, to_change, write_rows
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.ranks.prepare import for_workers
@@ -180,6 +181,7 @@ class _Simulation:
         lost = min(1.0, self.timing.lost * (n_threads - 1))
         began, size = self.now, task.batch_size
         at_work: list[tuple] = []
+        as_read = task.loop if isinstance(task.loop, Segment) else None
 
         def begin(thread, at):
             t = int(task.counter[0])
@@ -187,13 +189,22 @@ class _Simulation:
                 return
             task.counter[0] = t + 1
             batch, work = task.order[t * size : (t + 1) * size], task.works[thread]
-            work.totals[:] = shared.totals.sum(axis=0)
-            n = task.local(shared, task.scales[t], task.hyper, items, batch, work)
+            if as_read is None:
+                work.totals[:] = shared.totals.sum(axis=0)
+                n = task.local(shared, task.scales[t], task.hyper, items, batch, work)
+            else:
+                left, seen = factors(task.scales, task.gains, t)[0], as_read.seen[thread]
+                read_rows(shared.rows, as_read.held, left * as_read.rest, seen, work.totals)
+                private = shared._replace(rows=seen)
+                n = task.local(private, task.scales[0], task.hyper, items, batch, work)
             n_values = int((items.offsets[batch + 1] - items.offsets[batch]).sum())
             seconds = slower * self.timing.draw(self.rng, n_values)
             heapq.heappush(at_work, (at + seconds, thread, t, n))
 
         def end(thread, t, n):
+            if as_read is not None:
+                end_as_read(thread, t, n)
+                return
             work, own, gain = task.works[thread], shared.totals[thread], task.gains[t]
             if lost and len(shared.rows) > 1:
                 gone = np.flatnonzero(self.rng.random(n) < lost)
@@ -201,6 +212,17 @@ class _Simulation:
                 work.stats[gone] = 0
             add_rows(shared.rows, work.touched[:n], work.stats, gain, own)
             if not np.isfinite(own.sum()):
+                task.stop[0] = DIVERGED
+
+        def end_as_read(thread, t, n):
+            work, change = task.works[thread], as_read.seen[thread]
+            _, rate, gain = factors(task.scales, task.gains, t)
+            to_change(change, as_read.held, rate, work.touched[:n], work.stats, gain)
+            held = as_read.held
+            if lost:
+                held = held[self.rng.random(len(held)) >= lost]
+            write_rows(shared.rows, held, change, as_read.nonnegative)
+            if not np.isfinite(work.totals.sum()):
                 task.stop[0] = DIVERGED
 
         for thread in range(n_threads):

@@ -49,7 +49,7 @@ MOST_BLIND = 0.3
 # A fit may be resumed with other values of these.
 _FREE = {
     "n_jobs", "engine", "cluster", "local_steps", "max_iter", "verbose", "random_state",
-    "checkpoint_dir", "checkpoint_seconds", "warm_start",
+    "checkpoint_dir", "checkpoint_seconds", "warm_start", "most_blind",
 }  # fmt: skip
 
 
@@ -95,6 +95,10 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         check_number("max_iter", self.max_iter, low=0, integer=True)
         if self.local_steps is not None:
             check_number("local_steps", self.local_steps, low=1, integer=True)
+        if isinstance(self.most_blind, str):
+            check_choice("most_blind", self.most_blind, ["auto"])
+        elif self.most_blind is not None:
+            check_number("most_blind", self.most_blind, low=0, open_low=True)
         if self.total_samples is not None:
             check_number("total_samples", self.total_samples, low=0, open_low=True)
         if not isinstance(self.cluster, Cluster | None):
@@ -165,15 +169,37 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             rate = self._scaled_rate(1.0)
             return schedules.robbins_monro(self.learning_offset, self.learning_decay, rate)
         check_number("learning_rate", self.learning_rate, low=0, high=1, open_low=True)
-        return schedules.constant(self._scaled_rate(self.learning_rate))
+        rate = self._scaled_rate(self.learning_rate)
+        if rate > 1:
+            raise ValueError(
+                f"learning_rate={self.learning_rate!r} becomes {rate:.3g} by lr_rule="
+                f"{self.lr_rule!r} for the mean of {self.cluster.master_batch} updates: it must "
+                f"be <= {self.learning_rate / rate:.3g}"
+            )
+        return schedules.constant(rate)
+
+    def _resolve_most_blind(self) -> float | None:
+        if self.most_blind == "auto":
+            return MOST_BLIND if self.learning_rate is None else None
+        return self.most_blind
 
     def _scaled_rate(self, rate: float) -> float:
-        """`rate`, carried over to p threads by rule (13)."""
-        on_cluster = self._engine().options and self.cluster is not None
-        master_batch = self.cluster.master_batch if on_cluster else 1
+        """`rate`, carried over to M updates, p threads and B local steps by rule (13).
+
+        One process pushes nothing to anybody: wherever its threads meet, its B is 1 if none is
+        given.
+        """
+        here = Cluster()
+        if self._engine().options:
+            here = self.cluster or here
+            if self.lr_rule == "per_T" and self.local_steps is None:
+                raise ValueError(
+                    f"lr_rule='per_T' divides the rate by sqrt(M p B): engine={self.engine!r} "
+                    "needs local_steps, an integer >= 1, for it, got None"
+                )
         return schedules.scaled_rate(
-            rate, master_batch=master_batch, n_jobs=self._n_threads,
-            local_steps=self.local_steps or 1, rule=self.lr_rule,
+            rate, master_batch=here.master_batch, n_jobs=self._n_threads,
+            local_steps=self.local_steps or 1, global_rate=here.global_rate, rule=self.lr_rule,
         )  # fmt: skip
 
     def _generator(self) -> np.random.Generator:
@@ -334,7 +360,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         self.exchanges_ = {}
         job = Job(
             state, items, start.passes, self._schedule(start.passes, stream), self._n_threads,
-            self.local_steps, total, MOST_BLIND if self.learning_rate is None else None,
+            self.local_steps, total, self._resolve_most_blind(),
             min(1.0, self.evaluate_every), monitor, seconds=start.seconds, cluster=self.cluster,
             report=self.exchanges_,
         )  # fmt: skip

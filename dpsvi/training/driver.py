@@ -6,7 +6,9 @@ look, checkpoints are written.  :mod:`dpsvi.cluster` has the driver of several p
 
 from __future__ import annotations
 
+import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,6 +22,8 @@ from dpsvi.training.loop import DIVERGED, RUNNING
 from dpsvi.training.signals import Deferred
 from dpsvi.training.state import State
 from dpsvi.training.task import Task, make_task, make_works
+
+log = logging.getLogger(__name__)
 
 SMALL_SCALE = 1e-6  # well before rows outgrow their number type
 _STEPS_A_CHECK = 256  # steps without a look at the clock, where checkpoints are wanted
@@ -61,7 +65,8 @@ class Job(NamedTuple):
     cluster : dpsvi.cluster.Cluster or None
         Options of the engine that runs on several processes.
     report : dict or None
-        Where that engine leaves what it measured of its exchanges.
+        Where that engine leaves what it measured of its exchanges, and every one how often how
+        many threads were at work: steps, or exchanges.
     """
 
     state: State
@@ -121,6 +126,7 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
         job.on_task(task)
     looks = Cuts(passes.steps_a_pass, job.observe_every)
     total, seconds = job.total_items or passes.n_items, job.seconds
+    threads = Counter()
 
     def offer(now: bool) -> None:
         if job.checkpoint is not None:
@@ -129,6 +135,13 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
     try:
         while True:
             n_threads, most = _segment_size(job, looks)
+            if job.local_steps is not None and not threads and n_threads < job.n_jobs:
+                log.warning(
+                    "local_steps=%d of %d threads each, but %d at a time work for now: rates are "
+                    "too large for more steps that do not see each other (most_blind=%g); "
+                    "most_blind=None lets all work", job.local_steps, job.n_jobs, n_threads,
+                    job.most_blind,
+                )  # fmt: skip
             work = passes.grant(0, most)
             if work is None:
                 return False
@@ -141,6 +154,7 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
             finally:
                 n_done = state.step - before
                 passes.done(0, work, n_done)
+                threads[n_threads] += n_done
             if n_done < work.n_steps or state.scale < SMALL_SCALE:
                 with Deferred():  # parameters are whole when a signal is heard
                     state.renormalise()
@@ -153,6 +167,9 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
     except KeyboardInterrupt:
         offer(now=True)
         raise
+    finally:
+        if job.report is not None:
+            job.report["threads"] = dict(sorted(threads.items()))
 
 
 def _segment_size(job: Job, looks: Cuts) -> tuple[int, int]:

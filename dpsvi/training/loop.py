@@ -85,7 +85,10 @@ def add_rows(rows, touched, stats, gain, total):
                 prefetch(rows, np.int64(touched[i + _BLOCK]))
             row, stat = rows[touched[i]], stats[i]
             # RACE: `row[k] +=` without a lock, the over-writes of eq. (2).  Two threads that add
-            # to one entry at the same instant lose one of the two additions, nothing else.
+            # to one entry at the same instant lose one of the two additions, nothing else: decay is
+            # in the scale.  (`dpsvi.cluster.nodes.as_read` has the form in which it is lost, too.)
+            # In a model of one row that is the totals (`State.settle`) nobody reads what is raced
+            # for.
             for k in range(n_columns):
                 x = gain * stat[k]
                 row[k] += x

@@ -26,6 +26,7 @@ def load(real, items, statistics) -> None:
     fetch(rows, none, rows, values)
     changes(rows, none, values, values)
     add_scaled(rows, none, values, 1.0)
+    any_below_zero(rows, none)
     if statistics == "bfloat16":
         short = np.zeros((0, 1), np.uint16)
         pack_bfloat16(rows, values, none, rows, short)
@@ -104,6 +105,19 @@ def add_scaled(rows, touched, delta, factor):
         row, d = rows[touched[i]], delta[i]
         for k in range(row.shape[0]):
             row[k] += f * d[k]
+
+
+@kernel
+def any_below_zero(rows, touched):
+    """Whether a number in each of these rows is negative: bool, (n,)."""
+    found = np.zeros(touched.shape[0], np.bool_)
+    for i in range(touched.shape[0]):
+        ask_ahead(rows, touched, i)
+        row, below = rows[touched[i]], False
+        for k in range(row.shape[0]):
+            below |= row[k] < 0
+        found[i] = below
+    return found
 
 
 @kernel

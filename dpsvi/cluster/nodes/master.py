@@ -15,7 +15,7 @@ import numpy as np
 from dpsvi.base import Event, Reading, Update
 from dpsvi.cluster.nodes import kernels
 from dpsvi.cluster.nodes.allotment import Allotment
-from dpsvi.cluster.nodes.exchanges import Exchange, histogram, summary
+from dpsvi.cluster.nodes.exchanges import Exchange, histogram, summary, used
 from dpsvi.cluster.nodes.parameters import MasterParameters
 from dpsvi.cluster.nodes.worker import describe
 from dpsvi.cluster.transports import messages
@@ -67,7 +67,11 @@ class Master:
         self.job, self.passes, self.n_workers = job, job.passes, n_workers
         self.strategy = options.make_strategy()
         kernels.load(job.state.model.real, job.items, options.statistics)
-        self.parameters = MasterParameters(job.state, self.strategy.needs_log)
+        # Only a decay of other parameters than those that are there now can take away too much.
+        logs = self.strategy.needs_log
+        self.parameters = MasterParameters(
+            job.state, log=logs, project=logs or options.local_decay == "as_read"
+        )
         self.pool, self.window = pool or Pool(), window
         self.outbox: list[tuple[int, Message]] = []  # with the destination
         self.exchanges: list[Exchange] = []
@@ -79,6 +83,8 @@ class Master:
         self._asks: list[_Ask] = []
         self._collected: list[tuple[_Grant, Update, dict, Message]] = []
         self._ids = 0
+        self._withheld: set[int] = set()  # works whose rows had to wait for others to end theirs
+        self._cut = False  # whether it has been said
         self._kept: tuple | None = None  # folds so far, rows that the only worker has since
         self._looks = Cuts(self.passes.steps_a_pass, job.observe_every)
         self._allotment = Allotment(job, self.strategy.bears)
@@ -215,7 +221,7 @@ class Master:
         state, parameters = self.job.state, self.parameters
         updates = [update for _, update, *_ in collected]
         self.strategy(parameters, updates)
-        parameters.version += 1
+        parameters.end_step()
         short = False
         for grant, update, report, message in collected:
             staleness = parameters.version - 1 - update.reading.version
@@ -224,7 +230,7 @@ class Master:
             self.exchanges.append(
                 Exchange(
                     grant.worker, report["n_items"], n_bytes, waited, staleness,
-                    report["seconds"],
+                    report["seconds"], report["n_done"], report["n_threads"],
                 )
             )  # fmt: skip
             self._allotment.learn(grant.worker, report["n_done"], waited, report["seconds"])
@@ -284,8 +290,10 @@ class Master:
             grant = self._grants[ask.want]
             in_flight, room = self._in_flight(), self._allotment.room(self.n_workers)
             if in_flight and in_flight + grant.work.n_steps > room:
+                self._withheld.add(ask.want)
                 return False
         most = self._allotment.steps(ask.worker, self.n_workers)
+        self._note_cut(most)
         work = self.passes.grant(ask.worker, most, self.workers)
         if work is None and ask.want is None:
             return False
@@ -306,6 +314,19 @@ class Master:
             )
         self.outbox.append((ask.worker, message))
         return True
+
+    def _note_cut(self, most):
+        """Say once that workers get fewer steps than they were to have."""
+        job = self.job
+        if job.local_steps is None or self._cut or most >= job.n_jobs * job.local_steps:
+            return
+        self._cut = True
+        log.warning(
+            "local_steps=%d of %d threads each are %d steps, but a worker of %d gets %d for now: "
+            "rates are too large for more steps that do not see each other (most_blind=%g); "
+            "most_blind=None gives all", job.local_steps, job.n_jobs, job.n_jobs * job.local_steps,
+            self.n_workers, most, job.most_blind,
+        )  # fmt: skip
 
     def _rows_for(self, ask, header) -> tuple[Message, int]:
         """A message that gives a worker the rows it wants, and how many bytes it will read."""
@@ -350,9 +371,14 @@ class Master:
         if not self.exchanges:
             return
         log.info("%s", summary(self.exchanges, self.busy, self.seconds))
+        reduced, n_steps = self.strategy.reduced, self.parameters.version
+        if reduced:
+            log.info("global_rate reduced in %d of %d global steps", reduced, n_steps)
         if self.job.report is not None:
             self.job.report.update(
                 exchanges=self.exchanges, staleness=histogram(self.exchanges),
                 seconds=self.seconds, busy=self.busy, lost=dict(self.lost),
                 bytes=sum(exchange.n_bytes for exchange in self.exchanges),
+                global_steps=n_steps, reduced=reduced, withheld=len(self._withheld),
+                **used(self.exchanges),
             )  # fmt: skip

@@ -58,6 +58,7 @@ def make_model(
         local=LOCAL_STEPS[local_step],
         scratch=partial(scratch, columns),
         item_memory=columns if warm_documents else 0,
+        nonnegative=True,
     )
 
 

@@ -86,8 +86,10 @@ def test_one_worker_over_mpi_is_serial_bit_for_bit(kind, fit):
         ["n_jobs=2", "local_steps=2"], ["prefetch=true"], ['statistics="bfloat16"'],
         ['sharding="shard"'], ["master_works=true"], ["master_batch=2", "global_rate=0.5"],
         ['strategy="displacement"', 'lr_rule="per_T"', "learning_rate=0.2", "local_steps=2"],
+        ['strategy="momentum"', 'strategy_options={"momentum": 0.5}'], ['strategy="elastic"'],
+        ['strategy="push_sum"'], ['strategy="push_sum"', "n_jobs=2", 'sharding="shard"'],
     ],
-    ids=lambda settings: settings[0],
+    ids=lambda settings: settings[0] + settings[-1] * (len(settings) > 2),
 )  # fmt: skip
 def test_options(kind, settings, fit, alone):
     ranks = fit(kind, 3, "collapsed", "max_iter=6", *settings)

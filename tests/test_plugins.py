@@ -51,15 +51,20 @@ halved = DPSVICoins(engine="simulated", cluster=cluster, batch_size=20, max_iter
 serial = DPSVICoins(engine="serial", batch_size=20, random_state=0).fit(X)
 same = DPSVICoins(engine="calling_thread", batch_size=20, random_state=0).fit(X)
 assert np.array_equal(serial.chances_, same.chances_)
-print(json.dumps([m.chances_.tolist() for m in (exact, halved)]))
+one = VirtualCluster(n_workers=1, strategy="halved")
+half = DPSVICoins(engine="simulated", cluster=one, **batch).fit(X)
+chances = [m.chances_.tolist() for m in (exact, halved)]
+print(json.dumps([*chances, half._state.learned().sum()]))
 """
 
 
 def test_from_python(tosses, tmp_path):
     path, expected = tosses
-    exact, halved = json.loads(python("-c", FIT, path, cwd=tmp_path))
+    exact, halved, mass = json.loads(python("-c", FIT, path, cwd=tmp_path))
     np.testing.assert_allclose(exact, expected, rtol=1e-12)
     np.testing.assert_allclose(halved, expected, atol=0.03)
+    # One step of rate 1 would learn all tosses; half an update learns half of them.
+    assert mass == pytest.approx(600 * 3 / 2)
 
 
 def test_from_the_command_line(tosses, tmp_path):

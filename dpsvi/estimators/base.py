@@ -362,7 +362,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             state, items, start.passes, self._schedule(start.passes, stream), self._n_threads,
             self.local_steps, total, self._resolve_most_blind(),
             min(1.0, self.evaluate_every), monitor, seconds=start.seconds, cluster=self.cluster,
-            report=self.exchanges_,
+            strategy_state=start.strategy_state, report=self.exchanges_,
         )  # fmt: skip
         engine = self._engine()
         first_rank = world().rank == 0 if engine.collective else launched_rank() == 0

@@ -1,8 +1,8 @@
 """Learners: how the statistics of a local step change the parameters; one file each.
 
-A learner is a module here with one function ``tables(model, rates, scale, batch_sizes, n_items)``,
-found by the name that :attr:`dpsvi.base.Model.learner` gives.  Every learner makes its step a
-decay of all rows, one number, and a sum over the touched rows,
+A learner is a module here with a function ``tables(model, rates, scale, batch_sizes, n_items)`` and
+a constant ``COUNTS_ONCE``, found by the name that :attr:`dpsvi.base.Model.learner` gives.  Every
+learner makes its step a decay of all rows, one number, and a sum over the touched rows,
 
     rows += gain * statistics,    scale_{t+1} = (1 - decay_t) scale_t,
 
@@ -22,6 +22,9 @@ and returns
 * ``gains``: float64 array, (n,);
 * ``n_safe``: int, n or fewer: at most this many of the steps may run before
   :meth:`dpsvi.training.state.State.renormalise`.
+
+``COUNTS_ONCE`` says whether the parameters are a sum of all statistics, each of which must be added
+exactly once: not every strategy can do that.
 """
 
 from __future__ import annotations

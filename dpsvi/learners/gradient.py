@@ -15,6 +15,8 @@ import numpy as np
 
 from dpsvi.learners import decayed_scales
 
+COUNTS_ONCE = False
+
 
 def tables(model, rates, scale, batch_sizes, n_items):
     """See :mod:`dpsvi.learners`; rates are > 0.

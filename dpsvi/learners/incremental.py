@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+COUNTS_ONCE = True
+
 
 def tables(model, rates, scale, batch_sizes, n_items):
     """See :mod:`dpsvi.learners`."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import math
 
-from dpsvi.base import Parameters, Update
+from dpsvi.base import Parameters, Star, Update
 from dpsvi.errors import UnstableError, check_number
 
 log = logging.getLogger(__name__)
@@ -32,8 +32,8 @@ def stable_below(staleness: int) -> float:
     return 2 * math.cos(staleness * math.pi / (2 * staleness + 1))
 
 
-class Strategy:
-    """See :class:`dpsvi.base.Strategy`.
+class Strategy(Star):
+    """See :class:`dpsvi.base.Star`.
 
     Parameters
     ----------
@@ -44,7 +44,6 @@ class Strategy:
     """
 
     needs_log = True
-    bears = 1.0
 
     def __init__(self, rate: float = 1.0, strict: bool = False):
         check_number("global_rate", rate, low=0, open_low=True)

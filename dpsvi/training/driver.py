@@ -64,6 +64,8 @@ class Job(NamedTuple):
         Training time before a checkpoint.
     cluster : dpsvi.cluster.Cluster or None
         Options of the engine that runs on several processes.
+    strategy_state : (str, dict) or None
+        Name and state of the strategy at the checkpoint that the fit goes on from.
     report : dict or None
         Where that engine leaves what it measured of its exchanges, and every one how often how
         many threads were at work: steps, or exchanges.
@@ -83,6 +85,7 @@ class Job(NamedTuple):
     checkpoint: Callable[[Any, bool], None] | None = None
     seconds: float = 0.0
     cluster: Any = None
+    strategy_state: tuple[str, dict] | None = None
     report: dict | None = None
 
 
@@ -92,6 +95,7 @@ class Snapshot(NamedTuple):
     state: State
     passes: Passes
     seconds: float  # of training
+    strategy_state: tuple[str, dict] | None = None  # its name, its state: arrays and numbers
 
 
 def one_step(state: State, items: Items, order: np.ndarray) -> None:

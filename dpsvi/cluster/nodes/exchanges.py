@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 
 class Exchange(NamedTuple):
-    """One update, for the log."""
+    """One update of a worker, or one turn of a peer, for the log."""
 
     worker: int
     n_items: int
     n_bytes: int  # both ways
     waited: float  # seconds, of the worker
-    staleness: int  # D': global steps since its parameters were read
+    staleness: int  # D': global steps since its parameters were read; a peer's turns since a merge
     seconds: float  # of local steps
     n_steps: int  # p B
     n_threads: int  # p, of those that the worker has

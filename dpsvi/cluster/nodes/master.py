@@ -72,6 +72,8 @@ class Master:
         self.parameters = MasterParameters(
             job.state, log=logs, project=logs or options.local_decay == "as_read"
         )
+        before = job.strategy_state
+        self.strategy.begin(self.parameters, n_workers, before and before[1])
         self.pool, self.window = pool or Pool(), window
         self.outbox: list[tuple[int, Message]] = []  # with the destination
         self.exchanges: list[Exchange] = []
@@ -87,7 +89,7 @@ class Master:
         self._cut = False  # whether it has been said
         self._kept: tuple | None = None  # folds so far, rows that the only worker has since
         self._looks = Cuts(self.passes.steps_a_pass, job.observe_every)
-        self._allotment = Allotment(job, self.strategy.bears)
+        self._allotment = Allotment(job, self.strategy)
         self._applied = self.passes.n_done
         self._started, self._before = None, job.seconds
         self._paused = 0.0  # seconds that are no training time
@@ -172,7 +174,10 @@ class Master:
     def snapshot(self) -> Snapshot:
         """Everything merged so far; updates still being collected are merged first."""
         self._apply_collected()
-        return Snapshot(self.job.state, self.passes, self.seconds)
+        return Snapshot(
+            self.job.state, self.passes, self.seconds,
+            (self.job.cluster.strategy, self.strategy.state()),
+        )  # fmt: skip
 
     # --- messages -----------------------------------------------------------------------------
 
@@ -204,7 +209,7 @@ class Master:
         self.passes.done(grant.worker, grant.work, report["n_done"])
         arrays = message.arrays
         update = Update(
-            grant.reading, report["decay"], report["scale"], arrays.get("end"),
+            grant.worker, grant.reading, report["decay"], report["scale"], arrays.get("end"),
             arrays.get("change"), arrays["totals"],
         )  # fmt: skip
         if not np.isfinite(update.totals).all():
@@ -306,7 +311,9 @@ class Master:
             message = self.pool.message(header)
         else:
             message, n_bytes = self._rows_for(ask, header)
-            reading = self.parameters.read(ask.touched)
+            reading = self._read_by(ask.worker).read(ask.touched)._replace(
+                version=self.parameters.version
+            )
             paused = self._paused - self._paused_before.get(ask.worker, 0.0)
             self._paused_before[ask.worker] = self._paused
             self._grants[ask.want] = grant._replace(
@@ -330,14 +337,16 @@ class Master:
 
     def _rows_for(self, ask, header) -> tuple[Message, int]:
         """A message that gives a worker the rows it wants, and how many bytes it will read."""
-        state, parameters = self.job.state, self.parameters
+        parameters = self._read_by(ask.worker)
+        state = parameters.state
         model, sent, arrays = state.model, ask.touched, {}
         alone = self._allotment.alone(self.n_workers)
         header |= {"scale": parameters.scale, "unit": parameters.unit, "alone": alone}
         if alone:
             sent = arrays["sent"] = self._missing(ask.touched)
         n_bytes = len(sent) * model.shape[1] * model.real.itemsize
-        seen = self.window is not None and ask.worker in self.window
+        own = parameters is not self.parameters  # the window shows the master's
+        seen = self.window is not None and ask.worker in self.window and not own
         # With prefetch it would read only after steps, for which all others would have to wait.
         seen = seen and n_bytes >= messages.SHARED_FROM and not self.job.cluster.prefetch
         header["window"] = self.window.begin(ask.worker) if seen else None
@@ -348,6 +357,10 @@ class Master:
             return message, message.n_bytes + n_bytes
         kernels.gather(state.shared.rows, sent, message.arrays["base"])
         return message, message.n_bytes
+
+    def _read_by(self, worker) -> MasterParameters:
+        """The parameters that `worker` reads."""
+        return self.strategy.reads(self.parameters, worker)
 
     def _missing(self, touched) -> np.ndarray:
         """Those of the rows that the only worker does not have as they are; it will have them."""

@@ -23,6 +23,7 @@ from dpsvi.cluster.nodes import kernels
 from dpsvi.training.driver import SMALL_SCALE
 from dpsvi.training.state import State
 
+_BLOCK = 1024  # rows, so that what is made in between stays in the cache
 _TINY_SCALE = 1e-12  # rows of a batch of updates in between may not outgrow float32
 # No retraction leaves a smaller share of the scale: the rest of the rows is divided by it, and so
 # are their rounding errors.
@@ -159,6 +160,52 @@ class MasterParameters:
             self._log.append(_total(step))
             self._logged += 1 - len(step)
         self.version += 1
+
+    def like(self, empty: bool = False) -> MasterParameters:
+        """See the protocol; without a log."""
+        rows, totals = self.state.shared.rows, self.totals
+        state = State.resume(self.state.model, np.zeros_like(rows) if empty else rows.copy(), 1)
+        if not empty:
+            state.scale, state.shared.totals[0] = self.scale, totals
+        return MasterParameters(state, log=False, project=False)
+
+    def combine(self, own: float, weight: float = 0.0, other: MasterParameters | None = None):
+        """See the protocol."""
+        if self.scale < _TINY_SCALE:
+            self.renormalise()
+        self.state.scale *= own
+        if weight == 0:
+            return
+        factor = weight * other.scale / self.scale
+        everything = np.arange(len(self.state.shared.rows), dtype=np.int32)
+        kernels.add_scaled(self.state.shared.rows, everything, other.state.shared.rows, factor)
+        self.totals[:] += factor * other.totals
+        self.state.settle()
+
+    def exchange(self, other: MasterParameters, share: float) -> None:
+        """See the protocol."""
+        self.renormalise()
+        other.renormalise()
+        mine, theirs = self.state.shared.rows, other.state.shared.rows
+        for first in range(0, len(mine), _BLOCK):
+            block = slice(first, first + _BLOCK)
+            moved = mine.dtype.type(share) * (mine[block] - theirs[block])
+            mine[block] -= moved
+            theirs[block] += moved
+        self.state.recount()
+        other.state.recount()
+
+    def content(self) -> dict:
+        """See the protocol."""
+        return {
+            "rows": self.state.shared.rows, "totals": self.totals, "scale": self.scale,
+        }  # fmt: skip
+
+    def restore(self, content: dict) -> None:
+        """See the protocol."""
+        self.state.shared.rows[...] = content["rows"]
+        self.state.shared.totals[0] = content["totals"]
+        self.state.scale = float(content["scale"])
 
     def forget(self, readings) -> None:
         """Drop what none of these readings, all that are in use, needs any more."""

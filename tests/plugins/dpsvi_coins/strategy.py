@@ -1,11 +1,13 @@
 """A strategy that takes half of every update."""
 
 
-class Strategy:
-    """See :class:`dpsvi.base.Strategy`."""
+from dpsvi.base import Star
 
-    needs_log = False
-    bears = 1.0
+
+class Strategy(Star):
+    """See :class:`dpsvi.base.Star`."""
+
+    as_sent = False
 
     def __init__(self, rate=1.0, strict=False):
         self.rate = rate

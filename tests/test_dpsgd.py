@@ -46,7 +46,7 @@ def problem(rng):
 
 
 @pytest.mark.parametrize("shape", [(D,), (2, 2), (1, D, 1)])
-@pytest.mark.parametrize("penalty", [0.0, 0.4])
+@pytest.mark.parametrize("penalty", [0.0, 0.4, 4.9])  # the last one folds the scale in
 @pytest.mark.parametrize("engine", engines.names())
 def test_one_thread_is_plain_sgd(engine, penalty, shape, rng):
     """On any engine; the last batch of a pass is short, the rate falls."""
@@ -133,6 +133,23 @@ def test_stale_workers_find_the_penalised_optimum(strategy, problem):
         random_state=0,
     ).minimize(problem, np.ones(D), N)  # fmt: skip
     np.testing.assert_allclose(result.x, problem.optimum(0.3), atol=0.02)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"prefetch": True}, {"sharding": "shard"}, {"statistics": "bfloat16"}, {"waiting": 0.1}],
+)
+def test_options_of_a_cluster(options, problem):
+    """What other learners can be told on a cluster, gradients can be told, too."""
+    result = DPSGD(
+        learning_rate=0.2, learning_decay=1.0, learning_offset=100.0, batch_size=2, max_iter=100,
+        engine="simulated", cluster=virtual(n_workers=3, **options), random_state=0,
+        local_steps=None if "waiting" in options else 2,
+    ).minimize(
+        lambda x, i: problem.gradient(x, i).astype(np.float32), np.zeros(D, np.float32), N
+    )  # fmt: skip
+    np.testing.assert_allclose(result.x, problem.optimum(), atol=0.05)
+    assert result.njev == 100 * 30 and len(np.unique(result.exchanges["worker"])) == 3
 
 
 @pytest.mark.parametrize("engine, n_jobs", [("threads", 1), ("threads", 3), ("mpi", 2)])
@@ -250,6 +267,7 @@ def test_hyper_parameters_are_checked(settings, error, said):
         ((np.sin, [], 5), ValueError, "at least one number"),
         ((np.sin, [np.nan], 5), ValueError, "x0 must be finite"),
         ((np.sin, ["a"], 5), ValueError, "could not convert"),
+        ((np.sin, [1j], 5), TypeError, "real numbers"),
         ((np.sin, [1.0], 0), ValueError, "n_items must be an integer >= 1"),
         ((np.sin, [1.0], None), TypeError, "n_items must be an integer .*, got None"),
     ],

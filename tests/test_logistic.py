@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
-from scipy.sparse import csr_array, random_array
+from scipy.sparse import csr_array, random
 from scipy.special import expit, log_softmax, softmax
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -19,9 +19,8 @@ CLUSTERS = {"simulated": VirtualCluster(timing=Timing(step=1.0, value=0.0))}
 
 @pytest.fixture
 def data(rng):
-    X = csr_array(random_array((N, D), density=0.3, rng=rng))
+    X = csr_array(random(N, D, density=0.3, random_state=0))
     X.data[:] = rng.normal(size=X.nnz)
-    X = csr_array(X)
     X.data[X.indptr[3] : X.indptr[4]] = 0
     X.eliminate_zeros()
     assert X.indptr[3] == X.indptr[4], "an item without features"

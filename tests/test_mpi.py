@@ -67,6 +67,29 @@ def test_three_ranks_fit_as_well_as_one(kind, model, fit, alone):
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("master_batch", [1, 2])
+def test_dpsgd_on_three_ranks(kind, master_batch, tmp_path):
+    """Compiled or not, two asynchronous workers come as near to the optimum as one thread."""
+    import mpi_dpsgd
+
+    X, y = mpi_dpsgd.problem()
+    cluster = json.dumps({"master_batch": master_batch})
+    program = Path(mpi_dpsgd.__file__)
+    run = launch(kind, 3, "-m", "mpi4py", program, tmp_path / "fit", 20, cluster)
+    assert run.wait() == 0, run.err
+    ranks = [json.loads((tmp_path / f"fit-{rank}.json").read_text()) for rank in range(3)]
+    alone = mpi_dpsgd.main(None, "serial", 20)
+    for name in ("compiled", "callable"):
+        for rank in ranks:
+            assert rank[name]["x"] == ranks[0][name]["x"], "all ranks hold the same parameters"
+            assert rank[name]["nit"] == 20 and rank[name]["njev"] == 20 * -(-len(X) // 8)
+        assert ranks[0][name]["workers"] == [1, 2]
+        start = np.log(10)
+        assert abs(ranks[0][name]["loss"] - alone[name]["loss"]) < 0.01 * start
+        assert alone[name]["loss"] < 0.4 * start
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
 def test_one_worker_over_mpi_is_serial_bit_for_bit(kind, fit):
     """A master, one worker, B = 2: Hogwild on one thread."""
     import mpi_fit

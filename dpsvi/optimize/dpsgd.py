@@ -216,6 +216,8 @@ class DPSGD:
 def _as_start(x0) -> np.ndarray:
     """A copy of `x0` as floating-point numbers."""
     x0 = np.array(x0)
+    if x0.dtype.kind == "c":
+        raise TypeError("x0 must hold real numbers, got complex ones")
     if x0.dtype != np.float32:
         x0 = x0.astype(np.float64)
     if not x0.size:

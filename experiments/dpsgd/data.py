@@ -30,7 +30,7 @@ def corpus(path, labels):
 
     words = load_corpus(path)
     X = csr_array(
-        (np.log1p(words.value.astype(np.float32)), words.index, words.offsets),
+        (np.log1p(words.value.astype(np.float32)), words.index, words.offsets.astype(np.int32)),
         (words.n_items, words.n_features),
     )
     X = normalize(X)

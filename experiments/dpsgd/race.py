@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from dpsvi import DPSGD, DPSGDLogisticRegression, DPSGDMLPClassifier
 
-PASSES = [1, 2, 3, 4, 5, 6, 8, 11, 15, 20, 30, 40, 60, 80, 100]
+PASSES = [1, 2, 3, 4, 5, 6, 8, 11, 15, 20, 30, 40, 60, 80, 100, 150, 200]
 
 
 class Problem(NamedTuple):
@@ -153,8 +153,9 @@ def table(records) -> list[str]:
                 f"{start} {statistics.median(r['passes'] for r in reached):g} "
                 f"| {statistics.median(seconds.values()):.3f} "
                 f"| {statistics.median(statistics.median(r['errors']) for r in reached):.4f} "
-                f"| {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f}) |"
-            )
+                + (f"| {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f}) |"
+                   if ratios else "| |")
+            )  # fmt: skip
     return lines
 
 

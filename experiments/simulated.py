@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from dpsvi.cluster.nodes.consensus import Consensus
 from dpsvi.cluster.nodes.master import Master
-from dpsvi.cluster.nodes.peer import Consensus, Peer
+from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.transports.messages import deliver
 from dpsvi.training.driver import Job

@@ -1,5 +1,7 @@
 """How many steps a worker is given at a time."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from reference import TopicCorpus
@@ -27,7 +29,8 @@ def allotment(n_steps=20_000, *, most_blind=0.3, start=10_000, **fields):
     passes.grant(0, start)
     job = Job(state, items, passes, robbins_monro(1.0, 0.99), most_blind=most_blind, **fields)
     job = job if job.cluster is not None else job._replace(cluster=Cluster())
-    return Allotment(job, bears=3.0)
+    strategy = SimpleNamespace(bears=3.0, replicas=False, as_sent=True)
+    return Allotment(job, strategy)
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 8])

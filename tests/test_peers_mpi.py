@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from mpi_tools import EVERY_MPI, launch, until
+from mpi_tools import EVERY_MPI, launch, needs, until
 
 from dpsvi import DPSVILDA, load_corpus
 from dpsvi.training.checkpoint import read_newest
@@ -75,6 +75,18 @@ def test_a_frozen_peer(kind, on_lost, corpus_file, tmp_path, serial):
         assert code == 0, run.err
         assert "its part of the mass" in run.err
         assert perplexity(out, corpus_file) < 1.02 * serial
+
+
+@needs("openmpi")
+def test_a_killed_peer_under_ulfm_is_done_without(corpus_file, tmp_path, serial):
+    out = tmp_path / "run"
+    run = launch("openmpi", 4, *arguments(corpus_file, out, 300, "--silent-seconds", "600"),
+                 options=["--with-ft", "ulfm"])  # fmt: skip
+    until(lambda: training(out))
+    run.send(2)
+    assert run.wait() == 0, run.err
+    assert "rank 2 is lost (its process ended)" in run.err
+    assert perplexity(out, corpus_file) < 1.02 * serial
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)

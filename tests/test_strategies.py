@@ -7,9 +7,17 @@ import pytest
 from reference import FixedPasses, TopicCorpus, documents_of, svi
 from scipy.sparse import csr_array
 
-from dpsvi import DPSVILDA, Cluster, VirtualCluster, engines, strategies
+from dpsvi import (
+    DPSVILDA,
+    Cluster,
+    DPSVIGaussianMixture,
+    VirtualCluster,
+    engines,
+    strategies,
+)
 from dpsvi.base import Model
-from dpsvi.cluster.nodes.peer import Peer, rest_of, shares
+from dpsvi.cluster.nodes.peer import Peer
+from dpsvi.cluster.nodes.shares import rest_of, shares
 from dpsvi.cluster.ranks.prepare import for_workers
 from dpsvi.cluster.virtual import Network, Timing
 from dpsvi.errors import DivergedError
@@ -375,6 +383,21 @@ def test_every_strategy_learns_as_much_from_equal_data(texts, serial, strategy, 
     assert lda._state.items == 6 * 800
     assert lda.perplexity(test) < start.perplexity(test), "more passes are better"
     assert lda.perplexity(test) == pytest.approx(serial, rel=0.05)
+
+
+@pytest.mark.parametrize("strategy", strategies.names())
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_every_strategy_fits_a_model_of_one_dense_row(strategy, n_jobs):
+    """A mixture: every point touches everything, and natural parameters hold covariances."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2, 3))[rng.integers(2, size=1500)] * 8 + rng.normal(size=(1500, 3))
+    settings = {"batch_size": 30, "max_iter": 5, "random_state": 0}
+    serial = DPSVIGaussianMixture(2, engine="serial", **settings).fit(X)
+    cluster = VirtualCluster(n_workers=4, timing=SECOND, strategy=strategy)
+    found = DPSVIGaussianMixture(
+        2, engine="simulated", cluster=cluster, n_jobs=n_jobs, **settings
+    ).fit(X)
+    assert found.score(X) == pytest.approx(serial.score(X), abs=0.1)
 
 
 @pytest.mark.parametrize("strategy", strategies.names())

@@ -7,6 +7,7 @@
     nodes.worker             reads rows, makes local steps, sends an update           no MPI
     nodes.allotment          how many steps at a time                                 no MPI
     nodes.peer               a node without a master: a replica, its part of the steps  no MPI
+    nodes.shares, consensus  the ledger in parts; what peers have together            no MPI
     transports.messages      one buffer: JSON header + arrays                         no MPI
     transports.channel       non-blocking messages
     transports.neighbours    ranks of one host wake each other

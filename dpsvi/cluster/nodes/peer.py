@@ -7,19 +7,18 @@ and each turn gives at most one to send.
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
-from copy import copy
 
 import numpy as np
 
-from dpsvi.base import Event
 from dpsvi.cluster.nodes.allotment import LOCAL_STEPS
 from dpsvi.cluster.nodes.exchanges import Exchange
+from dpsvi.cluster.nodes.shares import shares
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.training import thread_pool
-from dpsvi.training.driver import SMALL_SCALE, Job, Snapshot, blind_steps, run_segment
-from dpsvi.training.ledger import Cuts, Passes, Work
+from dpsvi.training.driver import SMALL_SCALE, Job, blind_steps, run_segment
+from dpsvi.training.ledger import Work
 from dpsvi.training.state import State
 from dpsvi.training.task import make_task, make_works
 
@@ -174,101 +173,6 @@ class Peer:
         return work._replace(last=last)
 
 
-class Consensus:
-    """What all nodes together have come to; made from one node's replica and what others hold.
-
-    Parameters
-    ----------
-    peer : Peer
-    seconds : float
-        Training time of all that was done for `peer`'s job.
-
-    Attributes
-    ----------
-    exchanges : list of Exchange
-    """
-
-    def __init__(self, peer: Peer, seconds: float):
-        self.job, self._seconds = peer.job, seconds
-        self._state, self._strategy = copy_of(peer.state, 1), copy(peer.strategy)
-        self._left = [work[:4] for work in peer.left]
-        self.exchanges = list(peer.exchanges)
-
-    def add(self, message: Message) -> None:
-        """Merge what another node holds, or a message that is on its way."""
-        header, arrays = message.header, message.arrays
-        self._strategy.merge(self._state, header["numbers"], arrays)
-        if header["kind"] == "whole":
-            self._left += arrays["left"].tolist()
-            self._state.step += header["n_done"]
-            self._state.items += header["n_items"]
-            self.exchanges += [
-                Exchange(*map(int, e[:3]), e[3], int(e[4]), e[5], *map(int, e[6:]))
-                for e in arrays["exchanges"].tolist()
-            ]
-
-    def snapshot(self) -> Snapshot:
-        """Parameters, clocks and ledger, of which the state of the job becomes the first two."""
-        job, state, mine = self.job, self.job.state, self._state
-        mine.renormalise()
-        state.shared.rows[...] = mine.shared.rows
-        state.scale = 1.0
-        state.recount()
-        state.step, state.items = mine.step, mine.items
-        passes = rest_of(job.passes, self._left)
-        return Snapshot(state, passes, self._seconds, (job.cluster.strategy, {}))
-
-
-class Looks:
-    """Calls the observer of a job with the replica of one node, at that node's progress.
-
-    Between two messages nobody knows more.
-
-    Parameters
-    ----------
-    peer : Peer
-    """
-
-    def __init__(self, peer: Peer):
-        self.peer, self.job = peer, peer.job
-        passes = self.job.passes
-        self._cuts = Cuts(passes.steps_a_pass, self.job.observe_every)
-        self._before, self._n_left = passes.n_done, passes.n_left
-        self._last = self._before
-        self._step, self._items = self.job.state.step, self.job.state.items
-
-    def __call__(self, seconds: float) -> bool:
-        """After a turn: whether the observer wants the fit to end here."""
-        peer, job = self.peer, self.job
-        if peer.finished:  # the last look is at the consensus
-            return False
-        last, self._last = self._last, self._before + int(self._n_left * peer.share_done)
-        # For whoever shows progress; the consensus knows what was really done.
-        job.state.step = self._step + self._last - self._before
-        job.state.items = self._items + peer.n_nodes * peer.n_items
-        if job.observer is None:
-            return False
-        if not self._cuts.crossed(last, self._last):
-            return False
-        return self._look(self._last, job.state.items, seconds, peer.state)
-
-    def end(self, snapshot: Snapshot) -> bool:
-        """After all turns of all nodes."""
-        if self.job.observer is None or not self._n_left:
-            return False
-        state = snapshot.state
-        return self._look(snapshot.passes.n_done, state.items, snapshot.seconds, state)
-
-    def _look(self, n_done, items, seconds, state) -> bool:
-        passes = self.job.passes
-        new = n_done - self._before
-        rate = float(self.job.schedule(np.array([passes.clock + new]))[0])
-        epoch = n_done / passes.steps_a_pass
-        return bool(
-            self.job.observer(Event(self._step + new, items, epoch, seconds, rate, state))
-        )
-
-
 def copy_of(state: State, n_threads: int) -> State:
     """A replica of `state`, with memory of its own for so many threads."""
     model, shared = state.model, state.shared
@@ -278,47 +182,3 @@ def copy_of(state: State, n_threads: int) -> State:
     )  # fmt: skip
     replica.scale = state.scale
     return replica
-
-
-def shares(passes: Passes, n_nodes: int) -> list[list[Work]]:
-    """What each node does of what is left: the same answer wherever it is asked for.
-
-    A node has a shard of its own where there are as many shards, else an equal part of each pass.
-    """
-    position = passes.position()
-    ranges = [[*piece, shard] for shard, open_ in enumerate(position["again"]) for piece in open_]
-    for epoch in range(passes.n_passes):
-        for shard, (begun, first) in enumerate(position["next"]):
-            n_steps = passes.steps_of(shard)
-            if epoch >= begun and n_steps:
-                ranges.append([epoch, first if epoch == begun else 0, n_steps, shard])
-    found = [[] for _ in range(n_nodes)]
-    for epoch, first, last, shard in ranges:
-        if passes.n_shards == n_nodes:
-            found[shard].append(Work(epoch, shard, first, last, 0))
-            continue
-        cuts = np.linspace(first, last, n_nodes + 1).round().astype(int).tolist()
-        for node, (begin, end) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
-            if begin < end:
-                found[node].append(Work(epoch, shard, begin, end, 0))
-    return found
-
-
-def rest_of(passes: Passes, left: list) -> Passes:
-    """The ledger when of all that `passes` had to do the ranges `left` are still to be done."""
-    open_ = Counter()
-    for epoch, _, first, last in left:
-        open_[epoch] += last - first
-    whole = passes.steps_a_pass
-    begun = max((e + 1 for e in range(passes.n_passes) if open_[e] < whole), default=0)
-    position = passes.position()
-    n_done = passes.n_left - sum(last - first for _, _, first, last in left)
-    position |= {
-        "n_done": passes.n_done + n_done, "clock": passes.clock + n_done,
-        "next": [[begun, 0]] * passes.n_shards,
-        "again": [
-            sorted([e, first, last] for e, s, first, last in left if s == shard and e < begun)
-            for shard in range(passes.n_shards)
-        ],
-    }  # fmt: skip
-    return Passes.resume(passes.n_items, passes.batch_size, passes.n_passes, position)

@@ -12,8 +12,9 @@ from __future__ import annotations
 import logging
 import time
 
+from dpsvi.cluster.nodes.consensus import Consensus, Looks
 from dpsvi.cluster.nodes.exchanges import histogram, summary
-from dpsvi.cluster.nodes.peer import Consensus, Looks, Peer
+from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.worker import describe
 from dpsvi.cluster.ranks.lead import forget
 from dpsvi.cluster.ranks.pulse import Pulse

@@ -8,8 +8,9 @@ the other.
 
 from __future__ import annotations
 
+from dpsvi.cluster.nodes.consensus import Consensus, Looks
 from dpsvi.cluster.nodes.exchanges import histogram
-from dpsvi.cluster.nodes.peer import Consensus, Looks, Peer
+from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.transports.messages import Message, deliver
 from dpsvi.cluster.virtual.virtual_time import VirtualTime
 from dpsvi.training.driver import Job, Snapshot

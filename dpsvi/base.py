@@ -92,6 +92,9 @@ class Model(NamedTuple):
     compiled : bool
         False when `local` is no function for numba but any Python callable: threads that run it
         share the interpreter.
+    used_columns : int or None
+        Columns that have a meaning, the first ones; those behind are padding, whose statistics are
+        0, and are not sent.  None: all.
     nonnegative : bool
         True when no expected statistic can be negative, such as counts: then lam is at least the
         prior in every entry, and ``max(lam, prior)`` projects what an asynchronous update made
@@ -113,6 +116,12 @@ class Model(NamedTuple):
     weight_decay: float = 0.0
     compiled: bool = True
     nonnegative: bool = False
+    used_columns: int | None = None
+
+    @property
+    def sent_columns(self) -> int:
+        """Columns of the rows in a message."""
+        return self.shape[1] if self.used_columns is None else self.used_columns
 
     @property
     def real(self) -> np.dtype:
@@ -150,7 +159,7 @@ class Update(NamedTuple):
     reading: Reading
     decay: float  # product of (1 - rho) over the steps, a
     scale: float  # decay * reading.scale
-    end: np.ndarray | None  # real, (n, n_columns): from a worker alone, as nobody changed w
+    end: np.ndarray | None  # real, (n, columns in use): of a worker alone, as nobody changed w
     change: np.ndarray | None  # else: end - base, real or (uint16) its bfloat16
     totals: np.ndarray  # float64, (n_columns,): where the column sums ended
 

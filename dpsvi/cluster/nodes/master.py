@@ -344,14 +344,14 @@ class Master:
         header |= {"scale": parameters.scale, "unit": parameters.unit, "alone": alone}
         if alone:
             sent = arrays["sent"] = self._missing(ask.touched)
-        n_bytes = len(sent) * model.shape[1] * model.real.itemsize
+        n_bytes = len(sent) * model.sent_columns * model.real.itemsize
         own = parameters is not self.parameters  # the window shows the master's
         seen = self.window is not None and ask.worker in self.window and not own
         # With prefetch it would read only after steps, for which all others would have to wait.
         seen = seen and n_bytes >= messages.SHARED_FROM and not self.job.cluster.prefetch
         header["window"] = self.window.begin(ask.worker) if seen else None
         if not seen:
-            arrays["base"] = (len(sent), model.shape[1]), model.real
+            arrays["base"] = (len(sent), model.sent_columns), model.real
         message = self.pool.message(header, totals=parameters.totals, hyper=model.hyper, **arrays)
         if seen:
             return message, message.n_bytes + n_bytes

@@ -170,7 +170,7 @@ class Worker:
         }  # fmt: skip
         form = "end" if grant.header["alone"] else "change"
         number = rows.dtype if self._residual is None else np.dtype(np.uint16)
-        arrays[form] = ((len(touched), rows.shape[1]), number)
+        arrays[form] = ((len(touched), state.model.sent_columns), number)
         return report, arrays
 
     def _read(self, grant, sent):
@@ -183,7 +183,8 @@ class Worker:
         rank, n_ranks, *place = found
         if self._window is None:
             self._window = Window.at(place, rows.shape, rows.dtype, n_ranks)
-            self._base = np.empty_like(rows)  # costs nothing where it is not written to
+            columns = self.state.model.sent_columns
+            self._base = np.empty((len(rows), columns), rows.dtype)  # free where not written to
         base = self._base[: len(sent)]
         kernels.fetch(self._window.rows, sent, rows, base)
         self._window.end(rank)

@@ -55,6 +55,7 @@ def make_model(
         scratch=partial(scratch, columns),
         common_rows=1,
         nonnegative=True,
+        used_columns=n_topics,
     )
 
 

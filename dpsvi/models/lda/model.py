@@ -59,6 +59,7 @@ def make_model(
         scratch=partial(scratch, columns),
         item_memory=columns if warm_documents else 0,
         nonnegative=True,
+        used_columns=n_topics,
     )
 
 

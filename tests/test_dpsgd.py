@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import OptimizeResult
 
-from dpsvi import DPSGD, Cluster, VirtualCluster, engines, strategies
+from dpsvi import DPSGD, Cluster, VirtualCluster, engines
 from dpsvi.cluster.virtual import Network, Timing
 from dpsvi.errors import DivergedError
 
@@ -72,7 +72,7 @@ def test_one_thread_is_plain_sgd(engine, penalty, shape, rng):
         assert np.array_equal(np.sort(seen), np.arange(N)), "a pass visits every item once"
 
 
-@pytest.mark.parametrize("strategy", strategies.names())
+@pytest.mark.parametrize("strategy", ["decay", "displacement"])
 @pytest.mark.parametrize("penalty", [0.0, 0.1])
 def test_n_p_b_m_of_1_is_serial_sgd_bit_for_bit(strategy, penalty, problem):
     """The paper's special case, though master and worker send everything."""
@@ -88,7 +88,7 @@ def test_n_p_b_m_of_1_is_serial_sgd_bit_for_bit(strategy, penalty, problem):
     assert len(found.exchanges) == serial.njev == 200
 
 
-@pytest.mark.parametrize("strategy", strategies.names())
+@pytest.mark.parametrize("strategy", ["decay", "displacement"])
 @pytest.mark.parametrize(
     "n, m, b", [(1, 1, 3), (2, 2, 1), (3, 1, 2), (4, 2, 5), (4, 4, 2), (5, 3, 1), (3, 6, 2)]
 )
@@ -123,7 +123,7 @@ def test_the_algorithm_in_plain_numpy(gamma, n, m, b, strategy, problem):
     assert max(exchanges["staleness"]) >= (n - 1) // m, "workers do not see each other's updates"
 
 
-@pytest.mark.parametrize("strategy", strategies.names())
+@pytest.mark.parametrize("strategy", ["decay", "displacement"])
 def test_stale_workers_find_the_penalised_optimum(strategy, problem):
     """With a penalty the strategies differ on the way and agree where it ends."""
     cluster = virtual(strategy=strategy, n_workers=4, master_batch=2)

@@ -9,8 +9,7 @@ from reference_cluster import batch_statistics
 
 from dpsvi import engines
 from dpsvi.cluster.nodes import worker
-from dpsvi.cluster.virtual import Timing, VirtualCluster
-from dpsvi.engines import simulated
+from dpsvi.cluster.virtual import Timing, VirtualCluster, virtual_time
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model
 from dpsvi.training.driver import Job
@@ -69,13 +68,13 @@ def trace(monkeypatch):
         return plain_write_rows(rows, kept, change, nonnegative)
 
     plain_make_task, plain_compute = worker.make_task, worker.Worker._compute
-    plain_add_rows, plain_to_change = simulated.add_rows, simulated.to_change
-    plain_write_rows = simulated.write_rows
+    plain_add_rows, plain_to_change = virtual_time.add_rows, virtual_time.to_change
+    plain_write_rows = virtual_time.write_rows
     monkeypatch.setattr(worker, "make_task", make_task)
     monkeypatch.setattr(worker.Worker, "_compute", compute)
-    monkeypatch.setattr(simulated, "add_rows", add_rows)
-    monkeypatch.setattr(simulated, "to_change", to_change)
-    monkeypatch.setattr(simulated, "write_rows", write_rows)
+    monkeypatch.setattr(virtual_time, "add_rows", add_rows)
+    monkeypatch.setattr(virtual_time, "to_change", to_change)
+    monkeypatch.setattr(virtual_time, "write_rows", write_rows)
     return segments
 
 

@@ -154,18 +154,23 @@ def test_options_of_a_cluster(options, problem):
 
 @pytest.mark.parametrize("engine, n_jobs", [("threads", 1), ("threads", 3), ("mpi", 2)])
 def test_python_threads_share_the_parameters(engine, n_jobs, problem):
-    found = set()
+    at_work, seen, lock = set(), [], threading.Lock()
 
     def gradient(x, items):
-        found.add(threading.get_ident())
-        return problem.gradient(x, items)
+        with lock:
+            at_work.add(threading.get_ident())
+            seen.append(len(at_work))
+        g = problem.gradient(x, items)
+        with lock:
+            at_work.remove(threading.get_ident())
+        return g
 
     result = DPSGD(
         learning_rate=0.2, learning_decay=1.0, learning_offset=100.0, batch_size=2, max_iter=200,
         engine=engine, n_jobs=n_jobs, random_state=0,
     ).minimize(gradient, np.zeros(D), N)  # fmt: skip
     np.testing.assert_allclose(result.x, problem.optimum(), atol=0.03)
-    assert result.njev == 200 * 30 and len(found) <= n_jobs
+    assert result.njev == len(seen) == 200 * 30 and max(seen) <= n_jobs
 
 
 def test_threads_work_at_the_same_time():

@@ -1,4 +1,4 @@
-"""An installed package adds a model, an engine and a strategy: each is one file and an entry point.
+"""An installed package adds a model, an engine, a learner and a strategy, each in one file.
 
 The package lies in ``tests/plugins`` as an installer would have left it.
 """

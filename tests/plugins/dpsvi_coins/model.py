@@ -26,7 +26,9 @@ def local(shared, scale, hyper, items, batch, work):
 
 def make_model(shape, prior, hyper):
     """The model of these arrays."""
-    return Model("coins", shape, prior, hyper, local, scratch=lambda longest: 0)
+    return Model(
+        "coins", shape, prior, hyper, local, scratch=lambda longest: 0, learner="one_by_one"
+    )
 
 
 @engine_parameters("tosses")

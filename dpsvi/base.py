@@ -2,7 +2,7 @@
 
 Data flows one way::
 
-    items --model.local--> statistics --svi step--> parameters --observer--> reports
+    items --model.local--> statistics --learner--> parameters --observer--> reports
 
 * A **model** is maths only.  It turns a batch of items into expected sufficient statistics
   given the current parameters.  It never sees a thread, a rank or a learning rate.
@@ -20,7 +20,7 @@ one row.  See :mod:`dpsvi.training.state` for why the matrix is kept in that sca
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -83,9 +83,23 @@ class Model(NamedTuple):
         is a fit that cannot keep any: the local step must do without.
     common_rows : int
         Rows, the last ones, that every step reads and changes whatever its items are.
-    additive : bool
-        True when statistics are *changes* to be summed as they are, instead of a fresh estimate
-        to be mixed in at the schedule's rate (incremental inference with kept local parameters).
+    learner : str
+        Module of :mod:`dpsvi.learners` that says how statistics change the parameters: a fresh
+        estimate to be mixed in at the schedule's rate (``"natural"``), changes to be summed as
+        they are, or minus a gradient.
+    weight_decay : float, >= 0
+        L2 penalty of a learner of gradients; of no use to others.
+    compiled : bool
+        False when `local` is no function for numba but any Python callable: threads that run it
+        share the interpreter.
+    used_columns : int or None
+        Columns that have a meaning, the first ones; those behind are padding, whose statistics are
+        0, and are not sent.  None: all.
+    nonnegative : bool
+        True when no expected statistic can be negative, such as counts: then lam is at least the
+        prior in every entry, and ``max(lam, prior)`` projects what an asynchronous update made
+        less (Alg. 4, line 8).  Sums of observations have any sign, and what their parameters may
+        be depends on others of them: no projection entry by entry would be right.
     """
 
     name: str
@@ -98,7 +112,16 @@ class Model(NamedTuple):
     item_memory: int = 0
     value_memory: int = 0
     common_rows: int = 0
-    additive: bool = False
+    learner: str = "natural"
+    weight_decay: float = 0.0
+    compiled: bool = True
+    nonnegative: bool = False
+    used_columns: int | None = None
+
+    @property
+    def sent_columns(self) -> int:
+        """Columns of the rows in a message."""
+        return self.shape[1] if self.used_columns is None else self.used_columns
 
     @property
     def real(self) -> np.dtype:
@@ -132,10 +155,11 @@ class Update(NamedTuple):
     form, ``u - prior = decay (w - prior) + b`` with additive statistics ``b = scale (end - base)``.
     """
 
+    worker: int
     reading: Reading
     decay: float  # product of (1 - rho) over the steps, a
     scale: float  # decay * reading.scale
-    end: np.ndarray | None  # real, (n, n_columns): from a worker alone, as nobody changed w
+    end: np.ndarray | None  # real, (n, columns in use): of a worker alone, as nobody changed w
     change: np.ndarray | None  # else: end - base, real or (uint16) its bfloat16
     totals: np.ndarray  # float64, (n_columns,): where the column sums ended
 
@@ -155,36 +179,122 @@ class Parameters(Protocol):
     def retract(self, update: Update, weight: float) -> None:
         """``v <- v - weight (1 - a) (w - prior)``: the decay of what the worker had read."""
 
-    def share(self, update: Update) -> float:
-        """Share of the oldest part of v that ``retract(update, 1)`` takes away; below 1 if valid.
-
-        What was there when the worker read it has decayed since, by others' updates.
-        """
-
     def add(self, update: Update, weight: float) -> None:
         """``v <- v + weight b``: the additive statistics."""
 
+    def like(self, empty: bool = False) -> Parameters:
+        """New parameters that equal these, or (`empty`) the prior."""
 
-class Strategy(Protocol):
-    """How the master merges M updates into the global parameters (Alg. 1, line 4).
+    def combine(self, own: float, weight: float = 0.0, other: Parameters | None = None) -> None:
+        """``v - prior <- own (v - prior) + weight (other - prior)``; dense unless `weight` is 0."""
 
-    A class, made with ``rate`` (gamma, > 0) and ``strict`` (refuse an unstable rate instead of
-    reducing it).
+    def exchange(self, other: Parameters, share: float) -> None:
+        """``d = share (v - other)``, then ``v <- v - d`` and ``other <- other + d``; dense."""
+
+    def content(self) -> dict:
+        """What :meth:`restore` needs: arrays and numbers."""
+
+    def restore(self, content: dict) -> None:
+        """Take over what :meth:`content` gave."""
+
+
+class Strategy:
+    """How several workers fit one model; derive from :class:`Star` or :class:`Peers`.
+
+    The constructor's parameters are what the user can tell it: ``rate`` (gamma, > 0) and ``strict``
+    (refuse an unstable rate instead of reducing it) where it has them, and those of its own.
+
+    Attributes
+    ----------
+    topology : {"star", "peers"}
+    bears : float
+        How many times more steps may be in flight, not seeing each other, than threads that
+        share one set of parameters may make (``Job.most_blind``).
+    incremental : bool
+        Whether it serves a learner whose statistics must count once (:mod:`dpsvi.learners`).
+    replicas : bool
+        Whether every worker has parameters of its own.  The mean of n of them moves by 1/n of what
+        one step moves its own, so a step with rate rho is then made with ``1 - (1 - rho)**n``:
+        all together forget as fast, counted in items, as a serial fit.
+    refuses : dict of str
+        Options of a :class:`dpsvi.cluster.Cluster` that must keep their default, and why.
+    """
+
+    topology: str
+    bears = 1.0
+    incremental = True
+    replicas = False
+    refuses: ClassVar[dict[str, str]] = {}
+
+    def state(self) -> dict:
+        """What a checkpoint must hold to go on: arrays and numbers by name."""
+        return {}
+
+
+class Star(Strategy):
+    """How a master merges M updates of workers into its parameters (Alg. 1, line 4).
 
     Attributes
     ----------
     needs_log : bool
         Whether it calls :meth:`Parameters.retract`.
-    bears : float
-        How many times more steps may be in flight, not seeing each other, than threads that
-        share one set of parameters may make (``Job.most_blind``).
+    as_sent : bool
+        Whether the parameters of a lone worker (gamma = M = 1) become the master's as they are.
+    reduced : int
+        Global steps so far whose rate was unstable and was reduced.
     """
 
-    needs_log: bool
-    bears: float
+    topology = "star"
+    needs_log = False
+    as_sent = True
+    reduced = 0
+
+    def begin(self, parameters: Parameters, n_workers: int, state: dict | None) -> None:
+        """Prepare for a fit from `parameters`; `state` is what :meth:`state` was, or None."""
+
+    def reads(self, parameters: Parameters, worker: int) -> Parameters:
+        """The parameters that `worker` reads; by default the master's."""
+        return parameters
 
     def __call__(self, parameters: Parameters, updates: list[Update]) -> None:
-        """Change `parameters`; the call is atomic for all workers."""
+        """Merge `updates` into `parameters`; the call is atomic for all workers.
+
+        The master projects what it leaves behind onto the domain of the model.
+        """
+        raise NotImplementedError
+
+
+class Peers(Strategy):
+    """How nodes without a master mix their parameters; each has a replica and a part of the steps.
+
+    In turn a node merges what has come, makes B local steps and sends one message, unless the node
+    that it is for has done its part or has not yet read the last one.  At the end one node merges
+    the whole of what each of the others holds, and has the result.  `state` is the replica, a
+    :class:`dpsvi.training.state.State`, of which scale and rows are the strategy's to change.
+    """
+
+    topology = "peers"
+    replicas = True
+
+    def begin(self, state: Any, node: int, n_nodes: int) -> None:
+        """Prepare for a fit; all nodes start from equal parameters."""
+        raise NotImplementedError
+
+    def target(self) -> int | None:
+        """The node that the next message is for; None: there is nobody."""
+        raise NotImplementedError
+
+    def send(self, state: Any) -> tuple[dict, dict]:
+        """Take a share out of `state`; returns it: numbers and arrays, which are copied at once."""
+        raise NotImplementedError
+
+    def whole(self, state: Any) -> tuple[dict, dict]:
+        """All that `state` holds, in the same form; it stays there."""
+        raise NotImplementedError
+
+    def merge(self, state: Any, numbers: dict, arrays: dict) -> None:
+        """Add to `state` what another node sent."""
+        raise NotImplementedError
 
 
 class Event(NamedTuple):
@@ -200,11 +310,26 @@ class Event(NamedTuple):
     state: Any  # dpsvi.training.state.State
 
 
-class Engine(Protocol):
-    """A module of :mod:`dpsvi.engines`: carries out a fit on its threads or ranks; blocks."""
+class Engine(NamedTuple):
+    """What a module of :mod:`dpsvi.engines` says of itself, as its ``ENGINE``.
 
-    def fit(self, job: Any) -> bool:
-        """Carry out a :class:`dpsvi.training.driver.Job`; raise what any thread or rank raised.
+    Parameters
+    ----------
+    fit : callable(job) -> bool
+        Carry out a :class:`dpsvi.training.driver.Job` on its threads or ranks, and block; raise
+        what any thread or rank raised.  The value says whether the job's observer ended it.
+    options : type or None
+        Class of the options that it takes as ``cluster``; None: it has none.
+    collective : bool
+        Whether every process of a launch calls `fit` and gets the same parameters back.
+    simulated : bool
+        Whether its times are those of a model, not of a clock.
+    one_thread : bool
+        Whether it runs one thread only.
+    """
 
-        The value says whether the job's observer ended it.
-        """
+    fit: Callable[[Any], bool]
+    options: type | None = None
+    collective: bool = False
+    simulated: bool = False
+    one_thread: bool = False

@@ -1,7 +1,8 @@
 """Workers taking turns in one process: asynchrony with a staleness that is chosen, not met.
 
 The master and the workers are those of ``engine="mpi"``; only the messages are handed over by
-hand.  n workers in turn have staleness D' = n - 1 from the n-th update on.
+hand.  n workers in turn have staleness D' = n - 1 from the n-th update on.  Peers, too, can take
+turns.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from dpsvi.cluster.nodes.consensus import Consensus
 from dpsvi.cluster.nodes.master import Master
+from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.transports.messages import deliver
 from dpsvi.training.driver import Job
@@ -57,3 +60,48 @@ def take_turns(
         if turns == before and not master.finished:
             raise RuntimeError("nobody can go on: the master owes an answer")
     return master
+
+
+def peers_take_turns(
+    job: Job, n_nodes: int, delay: int = 0,
+    on_turn: Callable[[list[Peer], list], None] | None = None,
+) -> list[Peer]:  # fmt: skip
+    """Carry out `job` with nodes that take turns, and leave what they come to in its state.
+
+    Parameters
+    ----------
+    job : Job
+        With ``cluster`` set; its strategy has the topology ``"peers"``.
+    n_nodes : int
+    delay : int
+        Turns, of all nodes, that a message is on its way.
+    on_turn : callable or None
+        Called after each turn with the nodes and the messages on their way.
+
+    Returns
+    -------
+    list of Peer
+    """
+    peers = [Peer(job, node, n_nodes) for node in range(n_nodes)]
+    flying = deque()  # (turn of the arrival, node, message)
+    turn = 0
+    while not all(peer.finished for peer in peers):
+        for peer in peers:
+            while flying and flying[0][0] <= turn:
+                _, to, message = flying.popleft()
+                peers[to].take(message)
+            found = None if peer.finished else peer.turn()
+            if found is not None:
+                to, message = found
+                copy = deliver(message, peer.pool, peers[to].pool)
+                flying.append((turn + delay, to, copy))
+            turn += 1
+            if on_turn is not None:
+                on_turn(peers, [message for _, _, message in flying])
+    together = Consensus(peers[0], 0.0)
+    for peer in peers[1:]:
+        together.add(peer.whole())
+    for _, _, message in flying:
+        together.add(message)
+    together.snapshot()
+    return peers

@@ -32,6 +32,8 @@ from experiments.provenance import provenance
 from experiments.simulated import take_turns
 
 ALPHA = 0.1
+KINDS = {name: strategies.get(name) for name in strategies.names()}
+STRATEGIES = [name for name, kind in KINDS.items() if kind.topology == "star" and kind.as_sent]
 
 
 def measure(train, test, args, local_step, strategy, staleness, local_steps, seed) -> dict:
@@ -89,7 +91,7 @@ def main(argv=None) -> None:
     for local_step in args.steps.split(","):
         for local_steps in args.local_steps:
             for staleness in args.staleness:
-                for strategy in strategies.names():
+                for strategy in STRATEGIES:
                     for seed in range(args.seeds):
                         rows.append(
                             measure(train, test, args, local_step, strategy, staleness,

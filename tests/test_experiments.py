@@ -81,3 +81,38 @@ def test_what_a_process_of_its_own_printed(tmp_path, monkeypatch):
     with pytest.raises(subprocess.TimeoutExpired):
         mpiexec.finish(slow, seconds=0.2)
     assert slow.returncode is not None, "nothing is left behind"
+
+
+def test_ratios_of_a_race():
+    from experiments.dpsgd import race
+
+    def record(seed, entrant, passes, seconds):
+        errors = None if passes is None else [0.1]
+        return {"problem": "p", "seed": seed, "entrant": entrant, "mark": 0.1, "passes": passes,
+                "seconds": seconds, "errors": errors}  # fmt: skip
+
+    lines = race.table([
+        record(0, "peer", 2, [1.0, 2.0, 9.0]), record(1, "peer", 2, [3.0]),
+        record(0, "ours", 1, [0.5]), record(1, "ours", None, None),
+        record(0, "other", None, None), record(1, "other", None, None),
+    ])  # fmt: skip
+    assert "| peer | 2 of 2 | 2 | 2.500 | 0.1000 | 1.00 (1.00-1.00) |" in lines[2]
+    assert "| ours | 1 of 2 | 1 | 0.500 | 0.1000 | 4.00 (4.00-4.00) |" in lines[3]
+    assert "| other | 0 of 2 |" in lines[4]
+
+
+def test_full_gradient_of_the_theorem(rng):
+    from scipy.optimize import approx_fprime
+
+    from dpsvi.optimize import network
+    from experiments.dpsgd import theorem
+
+    X, y = (part[:20] for part in theorem.items())
+    x = network.start(X.shape[1], theorem.CLASSES, theorem.HIDDEN, rng)
+    expected = approx_fprime(
+        x.ravel(),
+        lambda v: network.mean_loss(v.reshape(x.shape), X, y, theorem.CLASSES), 1e-7,
+    )  # fmt: skip
+    np.testing.assert_allclose(theorem.gradient(x, X, y).ravel(), expected, atol=1e-6)
+    row = theorem.measure(128, 2, 2, 1, 1, seed=0, c=0.5)
+    assert row["global_steps"] == 128 and row["rate"] == 0.5 / 16 and 0 < row["norm"] < 3

@@ -341,7 +341,7 @@ def kept_fit(corpus, lam, batch_size, n_passes, order, n_jobs=1, n_sweeps=3):
     model = with_responsibilities(lda("collapsed", corpus.n_features, n_sweeps=n_sweeps))
     state = State.resume(model, padded(lam, model), n_jobs, corpus.n_items, corpus.nnz)
     passes = FixedPasses(order, batch_size, n_passes)
-    engines.get("threads")(Job(state, items_of(corpus), passes, constant(0.5), n_jobs))
+    engines.get("threads").fit(Job(state, items_of(corpus), passes, constant(0.5), n_jobs))
     return state
 
 

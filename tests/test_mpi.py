@@ -1,11 +1,12 @@
 """``engine="mpi"`` under a real mpiexec, with either MPI."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from mpi_tools import EVERY_MPI, INSTALLED, PYTHONS, launch
+from mpi_tools import EVERY_MPI, INSTALLED, PYTHONS, Server, launch
 
 from dpsvi.__main__ import main
 from dpsvi.cluster.ranks import world
@@ -15,10 +16,29 @@ pytestmark = pytest.mark.mpi
 PROGRAM = Path(__file__).parent / "mpi_fit.py"
 
 
-def fit(kind, n, tmp_path, *settings, name="fit"):
-    """What each rank got."""
-    run = launch(kind, n, "-m", "mpi4py", PROGRAM, tmp_path / name, *settings)
-    assert run.wait() == 0, run.err
+@pytest.fixture(scope="module")
+def servers():
+    """Ranks by kind and number, started when they are asked for."""
+    started = {}
+    yield started
+    for server in started.values():
+        server.stop()
+
+
+@pytest.fixture
+def fit(servers, tmp_path):
+    """A callable: what each rank got of a fit."""
+    return partial(_fit, servers, tmp_path)
+
+
+def _fit(servers, tmp_path, kind, n, *settings, name="fit"):
+    if (kind, n) not in servers:
+        servers[kind, n] = Server(kind, n)
+    try:
+        servers[kind, n].fit(tmp_path / name, *settings)
+    except BaseException:
+        servers.pop((kind, n)).run.end()
+        raise
     return [json.loads((tmp_path / f"{name}-{rank}.json").read_text()) for rank in range(n)]
 
 
@@ -36,8 +56,8 @@ def alone(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("model", ["collapsed", "mean_field", "mixture"])
-def test_three_ranks_fit_as_well_as_one(kind, model, tmp_path, alone):
-    ranks = fit(kind, 3, tmp_path, model, "max_iter=6")
+def test_three_ranks_fit_as_well_as_one(kind, model, fit, alone):
+    ranks = fit(kind, 3, model, "max_iter=6")
     for rank in ranks:
         assert rank["bits"] == ranks[0]["bits"], "all ranks hold the same model"
         assert rank["items"] == ranks[0]["items"] == 6 * (2800 if model == "mixture" else 1300)
@@ -47,13 +67,36 @@ def test_three_ranks_fit_as_well_as_one(kind, model, tmp_path, alone):
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
-def test_one_worker_over_mpi_is_serial_bit_for_bit(kind, tmp_path):
+@pytest.mark.parametrize("master_batch", [1, 2])
+def test_dpsgd_on_three_ranks(kind, master_batch, tmp_path):
+    """Compiled or not, two asynchronous workers come as near to the optimum as one thread."""
+    import mpi_dpsgd
+
+    X, y = mpi_dpsgd.problem()
+    cluster = json.dumps({"master_batch": master_batch})
+    program = Path(mpi_dpsgd.__file__)
+    run = launch(kind, 3, "-m", "mpi4py", program, tmp_path / "fit", 20, cluster)
+    assert run.wait() == 0, run.err
+    ranks = [json.loads((tmp_path / f"fit-{rank}.json").read_text()) for rank in range(3)]
+    alone = mpi_dpsgd.main(None, "serial", 20)
+    for name in ("compiled", "callable"):
+        for rank in ranks:
+            assert rank[name]["x"] == ranks[0][name]["x"], "all ranks hold the same parameters"
+            assert rank[name]["nit"] == 20 and rank[name]["njev"] == 20 * -(-len(X) // 8)
+        assert ranks[0][name]["workers"] == [1, 2]
+        start = np.log(10)
+        assert abs(ranks[0][name]["loss"] - alone[name]["loss"]) < 0.01 * start
+        assert alone[name]["loss"] < 0.4 * start
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_one_worker_over_mpi_is_serial_bit_for_bit(kind, fit):
     """A master, one worker, B = 2: Hogwild on one thread."""
     import mpi_fit
 
     settings = {"max_iter": 2, "local_steps": 2, "doc_topic_prior": 0.1, "topic_word_prior": 0.05}
     given = [f"{key}={value}" for key, value in settings.items()]
-    found = fit(kind, 2, tmp_path, "collapsed", *given, "learning_rate=0.1")
+    found = fit(kind, 2, "collapsed", *given, "learning_rate=0.1")
     X, estimator = mpi_fit.problem("collapsed")
     estimator.set_params(engine="serial", learning_rate=0.1, **settings).fit(X[:-200])
     assert found[1]["bits"] == estimator._state.natural().tobytes().hex()[:4000]
@@ -65,19 +108,21 @@ def test_one_worker_over_mpi_is_serial_bit_for_bit(kind, tmp_path):
     [
         ["n_jobs=2", "local_steps=2"], ["prefetch=true"], ['statistics="bfloat16"'],
         ['sharding="shard"'], ["master_works=true"], ["master_batch=2", "global_rate=0.5"],
-        ['strategy="displacement"', 'lr_rule="per_T"', "learning_rate=0.2"],
+        ['strategy="displacement"', 'lr_rule="per_T"', "learning_rate=0.2", "local_steps=2"],
+        ['strategy="momentum"', 'strategy_options={"momentum": 0.5}'], ['strategy="elastic"'],
+        ['strategy="push_sum"'], ['strategy="push_sum"', "n_jobs=2", 'sharding="shard"'],
     ],
-    ids=lambda settings: settings[0],
+    ids=lambda settings: settings[0] + settings[-1] * (len(settings) > 2),
 )  # fmt: skip
-def test_options(kind, settings, tmp_path, alone):
-    ranks = fit(kind, 3, tmp_path, "collapsed", "max_iter=6", *settings)
+def test_options(kind, settings, fit, alone):
+    ranks = fit(kind, 3, "collapsed", "max_iter=6", *settings)
     assert ranks[2]["bits"] == ranks[0]["bits"]
     assert ranks[0]["items"] == 6 * 1300
     assert ranks[0]["score"] == pytest.approx(alone["collapsed"], abs=0.15)
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
-def test_long_messages_go_in_chunks(kind, tmp_path):
+def test_long_messages_go_in_chunks(kind, tmp_path, fit):
     """A limit of 10,000 bytes stands for 1 GiB."""
     program = tmp_path / "program.py"
     program.write_text(
@@ -90,14 +135,14 @@ def test_long_messages_go_in_chunks(kind, tmp_path):
     run = launch(kind, 2, "-m", "mpi4py", program)
     assert run.wait() == 0, run.err
     chunked = json.loads((tmp_path / "fit-1.json").read_text())
-    whole = fit(kind, 2, tmp_path, "collapsed", "max_iter=2", "local_steps=2", "learning_rate=0.1",
+    whole = fit(kind, 2, "collapsed", "max_iter=2", "local_steps=2", "learning_rate=0.1",
                 name="whole")  # fmt: skip
     assert chunked["bits"] == whole[0]["bits"]
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("settings", [(), ('statistics="bfloat16"',), ("prefetch=true",)])
-def test_memory_that_ranks_share_changes_nothing(kind, settings, tmp_path):
+def test_memory_that_ranks_share_changes_nothing(kind, settings, tmp_path, fit):
     """One worker, whose rows go through MPI since they are few, or lie where both can see them.
 
     With prefetch rows are in the message at any rate.
@@ -125,7 +170,7 @@ def test_memory_that_ranks_share_changes_nothing(kind, settings, tmp_path):
     run = launch(kind, 2, "-m", "mpi4py", program, tmp_path / "fit", *given)
     assert run.wait() == 0, run.err
     shared = json.loads((tmp_path / "fit-1.json").read_text())
-    whole = fit(kind, 2, tmp_path, *given, name="whole")
+    whole = fit(kind, 2, *given, name="whole")
     assert shared["bits"] == whole[0]["bits"]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from dpsvi import DPSVIHDP, DPSVIHMM, DPSVILDA, models
+from dpsvi import DPSVIHDP, DPSVIHMM, DPSVILDA, VirtualCluster, models
 
 REFUSED = [
     ("callbacks", print, TypeError, "must be a list or tuple or None"),
@@ -14,6 +14,8 @@ REFUSED = [
     ("warm_start", "x", TypeError, "must be True or False, got 'x'"),
     ("engine", "gpu", ValueError, "must be one of"),
     ("batch_size", 0, ValueError, "must be an integer >= 1, got 0"),
+    ("most_blind", 0, ValueError, "must be a number > 0, got 0"),
+    ("most_blind", "never", ValueError, r"must be one of \['auto'\], got 'never'"),
 ]
 
 
@@ -22,6 +24,37 @@ REFUSED = [
 def test_of_every_estimator(model, name, value, error, message):
     with pytest.raises(error, match=f"{name} {message}"):
         models.get(model)(**{name: value}).check_params()
+
+
+@pytest.mark.parametrize("engine", ["mpi", "simulated"])
+def test_a_rule_that_needs_b_is_told_b(engine):
+    cluster = VirtualCluster() if engine == "simulated" else None
+    rule = dict(engine=engine, cluster=cluster, lr_rule="per_T")
+    with pytest.raises(ValueError, match=rf"per_T.*'{engine}' needs local_steps.*got None"):
+        DPSVILDA(**rule).check_params()
+    DPSVILDA(local_steps=4, **rule).check_params()
+
+
+def test_the_mean_of_updates_takes_larger_steps():
+    """Rule (13): M times as large, and no rate may be larger than 1."""
+    mean = VirtualCluster(master_batch=4, global_rate=0.25)
+    rule = dict(engine="simulated", cluster=mean, local_steps=4)
+    rates = {
+        (name, learned): DPSVILDA(lr_rule=name, learning_rate=learned, **rule)
+        for name in ("per_T", "per_sample", "constant") for learned in (0.2, 0.5)
+    }  # fmt: skip
+    found = {}
+    for key, estimator in rates.items():
+        if key == ("per_sample", 0.5):
+            with pytest.raises(ValueError, match=r"learning_rate=0.5 becomes 2 .*<= 0.25"):
+                estimator.check_params()
+            continue
+        estimator.check_params()
+        found[key] = float(estimator._schedule()(np.zeros(1))[0])
+    assert found == pytest.approx({
+        ("per_T", 0.2): 0.2, ("per_T", 0.5): 0.5, ("per_sample", 0.2): 0.8,
+        ("constant", 0.2): 0.2, ("constant", 0.5): 0.5,
+    })  # fmt: skip
 
 
 @pytest.mark.parametrize("model", models.names())

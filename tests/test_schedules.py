@@ -45,6 +45,20 @@ def test_rule_13(m, p, b):
     }
 
 
+@pytest.mark.parametrize("m", [2, 4])
+def test_rule_13_where_the_master_averages(m):
+    """gamma = 1/M: the local rate eta is M times the rate rho of the sum; other gammas stay."""
+    mean = dict(master_batch=m, n_jobs=2, local_steps=3, global_rate=1 / m)
+    kept = {rule: scaled_rate(0.1, rule=rule, **mean) for rule in LR_RULES}
+    assert kept == {
+        "per_T": pytest.approx(0.1 * m / math.sqrt(m * 2 * 3)),
+        "per_sample": pytest.approx(0.1 * m),
+        "constant": 0.1,
+    }
+    damped = mean | {"global_rate": 0.9 / m}
+    assert scaled_rate(0.1, **damped) == pytest.approx(0.1 / math.sqrt(m * 2 * 3))
+
+
 @pytest.mark.parametrize(
     ("make", "named"),
     [

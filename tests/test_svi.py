@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from reference import natural_step
 
+from dpsvi import learners
 from dpsvi.base import Model
 from dpsvi.training.schedules import constant, robbins_monro
-from dpsvi.training.state import State, step_tables
+from dpsvi.training.state import State
 
 V, K, N, S = 40, 16, 500, 20
 PRIOR = 0.05
+natural = learners.get("natural").tables
 
 
 def toy_model(real, first):
@@ -56,7 +58,7 @@ def test_lazy_step_is_the_dense_step(name, real, rng):
                 renormalised += 1
             rates = RATES[name](np.arange(t, len(steps)))
             sizes = np.full(len(rates), S)
-            scales, gains, ahead = step_tables(rates, state.scale, sizes, N, False, np.dtype(real))
+            scales, gains, ahead = natural(state.model, rates, state.scale, sizes, N)
             start = t
         gain = gains[t - start]
         state.shared.rows[touched] += real(gain) * stats.astype(real)
@@ -81,16 +83,16 @@ def test_lazy_step_is_the_dense_step(name, real, rng):
 def test_tables(scale):
     rates = np.array([0.1, 0.5, 0.25])
     sizes = np.array([20, 20, 5])  # the last batch of a pass may be short
-    scales, gains, n = step_tables(rates, scale, sizes, 100, False, np.dtype(np.float32))
+    scales, gains, n = natural(toy_model(np.float32, None), rates, scale, sizes, 100)
     assert n == 3
     np.testing.assert_allclose(scales, scale * np.array([1, 0.9, 0.45, 0.3375]), rtol=1e-14)
     expected = rates / (scale * np.array([0.9, 0.45, 0.3375])) * 100 / sizes
     np.testing.assert_allclose(gains, expected, rtol=1e-14)
 
 
-def test_tables_of_an_additive_model():
-    scales, gains, n = step_tables(
-        np.array([0.1, 1.0]), 0.5, np.array([10, 10]), 100, True, np.dtype(np.float32)
+def test_tables_of_an_incremental_model():
+    scales, gains, n = learners.get("incremental").tables(
+        toy_model(np.float32, None), np.array([0.1, 1.0]), 0.5, np.array([10, 10]), 100
     )
     assert n == 2
     assert np.array_equal(scales, [0.5, 0.5, 0.5]), "nothing decays"
@@ -102,8 +104,8 @@ def test_tables_of_an_additive_model():
 def test_a_segment_ends_before_the_rows_overflow(rate, real):
     """Every count up to 2^31 - 1 of 100 million items stays finite, and steps are made."""
     n_steps = 100_000
-    scales, gains, n = step_tables(
-        np.full(n_steps, rate), 1.0, np.ones(n_steps, int), 1, False, np.dtype(real)
+    scales, gains, n = natural(
+        toy_model(real, None), np.full(n_steps, rate), 1.0, np.ones(n_steps, int), 1
     )
     assert 1 <= n <= n_steps
     assert len(scales) == len(gains) + 1 == n + 1

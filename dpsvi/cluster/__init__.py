@@ -1,4 +1,4 @@
-"""Asynchronous master and workers (Alg. 1-4), whatever carries their messages.
+"""Asynchronous master and workers (Alg. 1-4), or peers, whatever carries their messages.
 
 ::
 
@@ -6,11 +6,14 @@
     nodes.master             hands out steps and rows, merges updates by a strategy   no MPI
     nodes.worker             reads rows, makes local steps, sends an update           no MPI
     nodes.allotment          how many steps at a time                                 no MPI
+    nodes.peer               a node without a master: a replica, its part of the steps  no MPI
+    nodes.shares, consensus  the ledger in parts; what peers have together            no MPI
     transports.messages      one buffer: JSON header + arrays                         no MPI
     transports.channel       non-blocking messages
     transports.neighbours    ranks of one host wake each other
     transports.buffers, window    memory that they share: for messages, and the master's rows
     ranks.lead, follow       rank 0 and the others: messages, lost ranks, signals, the end
+    ranks.gossip             a rank that is a peer
     ranks.pulse, world       who is alive, and who takes part
     virtual                  a cluster that is described; what work costs
     dpsvi.engines.mpi, simulated    put them together

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from dpsvi import strategies
 from dpsvi.errors import check_choice, check_flag, check_number
@@ -14,9 +17,13 @@ class Cluster:
 
     Parameters
     ----------
-    strategy : {"decay", "displacement"}
-        How updates of workers become one.  ``"displacement"`` is the paper's; ``"decay"`` stays
-        valid at any staleness.
+    strategy : str
+        How several workers fit one model, a module of :mod:`dpsvi.strategies`.  With a master:
+        ``"decay"`` stays valid at any staleness, ``"displacement"`` is the paper's,
+        ``"momentum"`` a heavy ball, ``"elastic"`` gives each worker parameters of its own on a
+        spring (EASGD).  Without one: ``"push_sum"``.
+    strategy_options : dict
+        What the strategy has of its own, for instance ``{"momentum": 0.9}`` or ``{"alpha": 0.1}``.
     master_batch : int, >= 1
         M, updates that are merged at a time (Alg. 1, line 3).
     global_rate : float, > 0
@@ -24,6 +31,10 @@ class Cluster:
     strict : bool
         Refuse an unstable `global_rate` (:class:`~dpsvi.errors.UnstableError`) instead of
         reducing it with a warning.
+    local_decay : {"exact", "as_read"}
+        The decay in a local step of several threads: of the parameters as they are, or of those
+        that the thread has read, over-written like the rest of the step (Alg. 4, line 8).  Without
+        other threads both are the same.  ``"as_read"`` costs by the rows of a worker in every step.
     sharding : {"whole", "shard"}
         Each worker draws from the whole corpus, or from a part of its own.
     statistics : {"float32", "bfloat16"}
@@ -40,7 +51,8 @@ class Cluster:
     silent_seconds : float, > 0
         A rank not heard of for so long is lost.
     on_lost : {"drop", "abort"}
-        Go on without a lost worker, or end the job.
+        Go on without a lost worker, or end the job.  The steps of a worker are then made by others;
+        those of a peer, and what it had learned since its last message, are not.
 
     Raises
     ------
@@ -49,9 +61,11 @@ class Cluster:
     """
 
     strategy: str = "decay"
+    strategy_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     master_batch: int = 1
     global_rate: float = 1.0
     strict: bool = False
+    local_decay: str = "exact"
     sharding: str = "whole"
     statistics: str = "float32"
     prefetch: bool = False
@@ -61,6 +75,7 @@ class Cluster:
     on_lost: str = "drop"
 
     def __post_init__(self):
+        check_choice("local_decay", self.local_decay, ["exact", "as_read"])
         check_choice("sharding", self.sharding, ["whole", "shard"])
         check_choice("statistics", self.statistics, ["float32", "bfloat16"])
         check_choice("on_lost", self.on_lost, ["drop", "abort"])
@@ -68,11 +83,34 @@ class Cluster:
         check_number("silent_seconds", self.silent_seconds, low=0, open_low=True)
         for name in ("strict", "prefetch", "master_works"):
             check_flag(name, getattr(self, name))
+        if not isinstance(self.strategy_options, Mapping):
+            raise TypeError(f"strategy_options must be a dict, got {self.strategy_options!r}")
         if self.waiting is not None:
             check_number("waiting", self.waiting, low=0, high=0.9, open_low=True)
         self.make_strategy()
 
     def make_strategy(self):
-        """The strategy; raises ValueError when it does not exist or refuses the rate."""
+        """A new strategy for one fit.
+
+        Raises
+        ------
+        ValueError, TypeError
+            It does not exist, or not with these options.
+        """
         check_choice("strategy", self.strategy, strategies.names())
-        return strategies.get(self.strategy)(self.global_rate, self.strict)
+        kind, own = strategies.get(self.strategy), dict(self.strategy_options)
+        for option in fields(Cluster):
+            value, reason = getattr(self, option.name), kind.refuses.get(option.name)
+            if reason is not None and value != option.default:
+                raise ValueError(
+                    f"strategy={self.strategy!r} has no {option.name}={value!r}: {reason}"
+                )
+        given = {"rate": self.global_rate, "strict": self.strict}
+        known = inspect.signature(kind).parameters
+        for name in own:
+            if name in given or name not in known:
+                allowed = sorted(known.keys() - given.keys())
+                raise ValueError(
+                    f"strategy_options of {self.strategy!r} may name {allowed}, got {name!r}"
+                )
+        return kind(**{name: value for name, value in given.items() if name in known}, **own)

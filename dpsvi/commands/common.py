@@ -11,8 +11,6 @@ from pathlib import Path
 
 from dpsvi.errors import DpsviError, UsageError, check_choice
 
-TOPIC_MODELS = ("hdp", "lda")  # are fitted to a corpus; all others to arrays
-
 
 def add_output_arguments(parser, default=argparse.SUPPRESS) -> None:
     """Options of every command; below another parser the `default` is left to that one."""
@@ -34,14 +32,24 @@ def add_corpus_arguments(parser, required: bool = True) -> None:
     group.add_argument("--no-cache", action="store_true", help="do not keep the parsed corpus")
 
 
+def collective(args) -> bool:
+    """Whether all processes of this launch carry out the command together."""
+    from dpsvi import engines
+    from dpsvi.cluster.ranks.world import launched_size
+
+    size = launched_size()
+    name = getattr(args, "engine", None) or engines.called_for(size)
+    return size > 1 and engines.get(name).collective
+
+
 def read_corpus(args):
     """Load the corpus of :func:`add_corpus_arguments`.
 
     On several processes rank 0 parses, and the others share its pages.
     """
-    from dpsvi.cluster.ranks.world import in_turn, launched_size
+    from dpsvi.cluster.ranks.world import in_turn
 
-    if launched_size() > 1 and getattr(args, "engine", None) in (None, "mpi"):
+    if collective(args):
         with in_turn():
             return _read_corpus(args)
     return _read_corpus(args)
@@ -91,13 +99,16 @@ def check_out(path) -> None:
 
 def load_estimator(path):
     """Load the topic model of a run folder."""
+    from dpsvi import models
     from dpsvi.files.io import read_meta
-    from dpsvi.models import load
 
     kind = read_meta(path)["kind"]
-    if kind not in TOPIC_MODELS:
-        raise UsageError(f"{path}: holds a {kind!r} model; this command is for {TOPIC_MODELS}")
-    return load(path)
+    topic_models = [
+        name for name in models.names() if models.declared(name)["FITTED_TO"] == "corpus"
+    ]
+    if kind in models.names() and kind not in topic_models:
+        raise UsageError(f"{path}: holds a {kind!r} model; this command is for {topic_models}")
+    return models.load(path)
 
 
 def add_model_argument(parser) -> None:

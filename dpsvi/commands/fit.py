@@ -19,7 +19,13 @@ from dpsvi import engines, models, strategies
 from dpsvi.cluster import Cluster
 from dpsvi.cluster.ranks.world import launched_rank, launched_size
 from dpsvi.commands import fit_arrays, fit_topics
-from dpsvi.commands.common import TOPIC_MODELS, add_output_arguments, emit, refused_as, seed
+from dpsvi.commands.common import (
+    add_output_arguments,
+    collective,
+    emit,
+    refused_as,
+    seed,
+)
 from dpsvi.errors import DataFormatError, UsageError
 
 log = logging.getLogger(__name__)
@@ -27,7 +33,7 @@ log = logging.getLogger(__name__)
 
 def _side(name: str):
     """What is particular to this model's kind of data."""
-    return fit_topics if name in TOPIC_MODELS else fit_arrays
+    return fit_topics if models.declared(name)["FITTED_TO"] == "corpus" else fit_arrays
 
 
 def add_arguments(parser) -> None:
@@ -82,7 +88,9 @@ def _add_run_arguments(parser) -> None:
 
 
 # Where the estimator's parameter is called otherwise.
-_CALLED = {"n_jobs": "threads", "max_iter": "passes", "random_state": "seed"}
+_CALLED = {
+    "n_jobs": "threads", "max_iter": "passes", "random_state": "seed", "n_workers": "workers",
+}  # fmt: skip
 _GIVEN = (
     "n_jobs", "local_steps", "max_iter", "batch_size", "learning_decay", "learning_offset",
     "learning_rate", "lr_rule", "random_state", "evaluate_every", "early_stopping",
@@ -116,7 +124,7 @@ def add_cluster_arguments(parser) -> None:
 def engine_of(args) -> str:
     """The engine that was asked for, or that this launch calls for."""
     asked = dict(args.set).get("engine", args.engine)
-    return asked or ("mpi" if launched_size() > 1 else "threads")
+    return asked or engines.called_for(launched_size())
 
 
 def check_used(given: dict, engine: str) -> None:
@@ -129,31 +137,30 @@ def check_used(given: dict, engine: str) -> None:
     ------
     UsageError
     """
-    from dpsvi.estimators.base import CLUSTERS  # loads numpy
-
-    unused = {} if engine == "simulated" else {"workers": {"simulated"}}
-    if engine not in CLUSTERS:
-        unused |= {field.name: CLUSTERS for field in fields(Cluster)}
-    for name, engines_with in unused.items():
+    fields_of = {name: _fields(engines.get(name).options) for name in engines.names()}
+    for field in sorted(set.union(*fields_of.values()) - fields_of[engine]):
+        name = _CALLED.get(field, field)
         if given.get(name) in (None, False):
             continue
+        users = sorted(other for other, known in fields_of.items() if field in known)
         option = "--" + name.replace("_", "-")
-        if name == "workers" or given.get("engine") is not None:
-            raise UsageError(
-                f"{option} is for --engine {' or '.join(sorted(engines_with))}, got {engine}"
-            )
+        # What another launch of the same command would use is only said to be of no effect.
+        if given.get("engine") is not None or engines.called_for(2) not in users:
+            raise UsageError(f"{option} is for --engine {' or '.join(users)}, got {engine}")
         log.warning("%s is of no effect in one process", option)
 
 
-def cluster_of(args) -> Cluster:
-    """The options that were given."""
-    given = {field.name: getattr(args, field.name, None) for field in fields(Cluster)}
-    given = {name: value for name, value in given.items() if value is not None}
-    if getattr(args, "engine", None) == "simulated":
-        from dpsvi.cluster.virtual import VirtualCluster
+def _fields(options) -> set[str]:
+    """Those of the options of an engine for which the command line has an option."""
+    offered = {field.name for field in fields(Cluster)} | {"n_workers"}
+    return {field.name for field in fields(options)} & offered if options else set()
 
-        return VirtualCluster(n_workers=args.workers or 1, **given)
-    return Cluster(**given)
+
+def cluster_of(args) -> Cluster:
+    """The options that were given, for the engine that is to be used."""
+    options = engines.get(engine_of(args)).options or Cluster
+    given = {name: getattr(args, _CALLED.get(name, name), None) for name in _fields(options)}
+    return options(**{name: value for name, value in given.items() if value is not None})
 
 
 def make_estimator(args, data: dict):
@@ -200,7 +207,7 @@ def run(args, resume: bool = False) -> int:
         check_used(vars(args), engine_of(args))
     side = _side(args.name)
     first = launched_rank() == 0
-    if launched_size() > 1 and args.engine in (None, "mpi"):
+    if collective(args):
         from dpsvi.cluster.ranks.world import world
 
         world()  # from here on a rank that fails can end the others

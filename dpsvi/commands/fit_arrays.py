@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from dpsvi import models
+from dpsvi import engines, models
 from dpsvi.errors import UsageError
 
 SOURCE = "data"  # the option that names the data
@@ -88,7 +88,7 @@ def summary(estimator, data) -> dict:
         "model": type(estimator).__name__, "shape": list(data["X"].shape),
         "passes": estimator.n_iter_, "seconds": last.get("seconds", 0.0),
         "lower_bound": estimator.lower_bound_, "score": last.get("score"),
-        "simulated": estimator.engine == "simulated",
+        "simulated": engines.get(estimator.engine).simulated,
     }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpsvi import engines
 from dpsvi.commands.common import add_corpus_arguments, read_corpus
 
 SOURCE = "corpus"  # the option that names the data
@@ -101,7 +102,7 @@ def summary(estimator, data) -> dict:
         "tokens_per_second": tokens / seconds if seconds else None,
         "perplexity": last.get("perplexity"), "log_likelihood": last.get("log_likelihood"),
         "unigram_perplexity": last.get("unigram_perplexity"), "bound_perplexity": estimator.bound_,
-        "simulated": estimator.engine == "simulated",
+        "simulated": engines.get(estimator.engine).simulated,
     }  # fmt: skip
 
 

@@ -8,7 +8,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from dpsvi import engines
-from dpsvi.cluster.ranks.world import in_turn, launched_rank, launched_size
+from dpsvi.cluster.ranks.world import in_turn, launched_rank
+from dpsvi.commands.common import collective
 from dpsvi.commands.fit import add_cluster_arguments, check_used, engine_of
 from dpsvi.commands.fit import run as run_fit
 from dpsvi.errors import DataFormatError, ModelFormatError, UsageError
@@ -56,18 +57,21 @@ def _settings(args, path) -> tuple[str, argparse.Namespace]:
         raise UsageError(
             f"--sharding was {sharding} when the fit began, and stays so; got {given['sharding']}"
         )
-    if "engine" not in given and settings.get("engine") != "simulated":
+    if "engine" not in given and not _simulated(settings.get("engine")):
         settings["engine"] = None  # whatever this launch calls for
     merged = argparse.Namespace(**{"set": [], **settings, **given})
     check_used(given, engine_of(merged))
     return kept, merged
 
 
+def _simulated(name) -> bool:
+    return name in engines.names() and engines.get(name).simulated
+
+
 def run(args) -> int:
     """Take the settings of the run folder, and those given now instead."""
     path = Path(args.out) / "config.json"
-    several = launched_size() > 1 and args.engine in (None, "mpi")
-    with in_turn() if several else nullcontext():  # rank 0 first: it alone refuses
+    with in_turn() if collective(args) else nullcontext():  # rank 0 first: it alone refuses
         kept, merged = _settings(args, path)
     try:
         return run_fit(merged, resume=True)

@@ -1,24 +1,31 @@
-"""Engines: where steps run.  An engine is a module here with one callable ``fit(job)``.
+"""Engines: where steps run.  An engine is a module here with an ``ENGINE``.
 
-Engines are found by name, so a new one is one file.
+That is a :class:`dpsvi.base.Engine`.  Engines are found by name, so a new one is one file, and no
+name of an engine is in any other sub-package.  Installed packages may offer more
+(:mod:`dpsvi.files.plugins`).
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+from dpsvi.files import plugins
+
+DEFAULT = "threads"
+DEFAULT_OF_A_LAUNCH = "mpi"  # of several processes by mpiexec or srun
 
 
 def names() -> list[str]:
     """Names of the engines, in alphabetical order."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return plugins.names(__name__)
 
 
 def get(name: str):
-    """The ``fit`` function of engine `name`; raises ValueError naming the known ones."""
-    if name not in names():
-        raise ValueError(f"engine must be one of {names()}, got {name!r}")
-    return importlib.import_module(f"{__name__}.{name}").fit
+    """The :class:`dpsvi.base.Engine` of this name; raises ValueError naming the known ones."""
+    return plugins.load(__name__, name).ENGINE
+
+
+def called_for(n_processes: int) -> str:
+    """Name of the engine for a launch of so many processes where none is named."""
+    return DEFAULT_OF_A_LAUNCH if n_processes > 1 else DEFAULT
 
 
 def fit(
@@ -50,5 +57,5 @@ def fit(
     from dpsvi.training.ledger import Passes
 
     passes = Passes(len(items.offsets) - 1, batch_size, n_passes, seed, clock=state.step)
-    get(engine)(Job(state, items, passes, schedule, n_jobs, **options))
+    get(engine).fit(Job(state, items, passes, schedule, n_jobs, **options))
     return state

@@ -1,13 +1,17 @@
 """DPSVI on several processes (Alg. 1-4): rank 0 is the master, the others are workers.
 
 Every rank calls :func:`fit` with the same job and gets the same parameters back.  A process alone
-is master and worker at once.
+is master and worker at once.  With a strategy for peers there is no master: all ranks are alike,
+and rank 0 only collects the end.
 """
 
 from __future__ import annotations
 
+from dpsvi import strategies
+from dpsvi.base import Engine
 from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.ranks.follow import follow
+from dpsvi.cluster.ranks.gossip import gossip
 from dpsvi.cluster.ranks.lead import lead
 from dpsvi.cluster.ranks.prepare import for_workers
 from dpsvi.cluster.ranks.pulse import Pulse
@@ -27,16 +31,22 @@ def fit(job: Job) -> bool:
     """
     here = world()
     options = job.cluster or Cluster()
-    n_workers = len(here.others) + (options.master_works or not here.others)
+    peers = strategies.get(options.strategy).topology == "peers"
+    n_workers = len(here.others) + (peers or options.master_works or not here.others)
     job = for_workers(job, options, n_workers)
-    placement(job.n_jobs, options.master_works)
+    placement(job.n_jobs, peers or options.master_works)
     pulse = Pulse(here.beats, options.silent_seconds) if here.size > 1 else None
     if pulse is not None:
         for rank in here.lost:
             pulse.forget(rank)
         pulse.start()
     try:
+        if peers:
+            return gossip(job, here, pulse)
         return follow(job, here, pulse) if here.rank else lead(job, here, pulse, n_workers)
     finally:
         if pulse is not None:
             pulse.stop()
+
+
+ENGINE = Engine(fit, options=Cluster, collective=True)

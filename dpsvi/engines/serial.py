@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpsvi.base import Engine
 from dpsvi.engines import threads
 from dpsvi.training.driver import Job
 
@@ -9,3 +10,6 @@ from dpsvi.training.driver import Job
 def fit(job: Job) -> bool:
     """Run the steps in order.  The special case p = 1 of the lock-free engine (paper, 3.1)."""
     return threads.fit(job._replace(n_jobs=1))
+
+
+ENGINE = Engine(fit, one_thread=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpsvi.base import Engine
 from dpsvi.training import thread_pool
 from dpsvi.training.driver import Job, run_locally
 
@@ -9,3 +10,6 @@ from dpsvi.training.driver import Job, run_locally
 def fit(job: Job) -> bool:
     """Carry out `job` on ``job.n_jobs`` threads; whether the observer ended it."""
     return run_locally(job, thread_pool.run)
+
+
+ENGINE = Engine(fit)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from dpsvi.base import Items
 from dpsvi.errors import check_choice, check_number
-from dpsvi.estimators.base import CLUSTERS, SVIEstimator, unchanged_on_error, with_callbacks
+from dpsvi.estimators.base import SVIEstimator, unchanged_on_error, with_callbacks
 from dpsvi.estimators.engine_parameters import own_parameters
 from dpsvi.estimators.monitor import Monitor
 from dpsvi.files import io
@@ -30,7 +30,10 @@ _FITTED = """\
     interrupted_ : int
         0, or the exit status (130 for Ctrl-C) of the signal that ended the fit early.
     exchanges_ : dict
-        With ``engine="mpi"`` or ``"simulated"`` what was sent and waited for; else empty.
+        With ``engine="mpi"`` or ``"simulated"`` what was sent and waited for, and in how many
+        exchanges which B and p were used (``local_steps``, ``threads``), answers were withheld
+        (``withheld``) and `global_rate` was reduced (``reduced``, of ``global_steps``).  Else
+        ``threads``: how many steps were made with so many of them at work.
     n_iter_, n_batch_iter_ : int
         Passes and steps done.
     n_features_in_, feature_names_in_
@@ -187,7 +190,7 @@ class FamilyEstimator(SVIEstimator):
 
         Of none where workers hold no items of their own: one may be elsewhere next time.
         """
-        return 0 if self.engine in CLUSTERS else count(items)
+        return 0 if self._engine().options else count(items)
 
     def _again(self, items) -> State:
         """The same parameters and clock for other data; the state there is stays as it is."""

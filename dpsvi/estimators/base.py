@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi import engines
+from dpsvi.base import Engine
 from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.ranks.world import agree, launched_rank, world
 from dpsvi.errors import ModelFormatError, check_choice, check_flag, check_number, resolve_jobs
@@ -45,12 +46,10 @@ log = logging.getLogger(__name__)
 # above that of 1 thread (median of 5 seeds, 6 passes); with 0.5 here 0.7 %, with 0.3 none.
 MOST_BLIND = 0.3
 
-CLUSTERS = {"mpi", "simulated"}  # engines that need a Cluster, have a master
-
 # A fit may be resumed with other values of these.
 _FREE = {
     "n_jobs", "engine", "cluster", "local_steps", "max_iter", "verbose", "random_state",
-    "checkpoint_dir", "checkpoint_seconds", "warm_start",
+    "checkpoint_dir", "checkpoint_seconds", "warm_start", "most_blind",
 }  # fmt: skip
 
 
@@ -86,18 +85,25 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
     def _check_engine_params(self) -> None:
         check_choice("engine", self.engine, engines.names())
         self._n_threads = resolve_jobs(self.n_jobs)
-        if self.engine == "serial" and self._n_threads != 1:
-            raise ValueError(f"engine='serial' runs one thread, got n_jobs={self.n_jobs!r}")
+        engine = self._engine()
+        if engine.one_thread and self._n_threads != 1:
+            raise ValueError(
+                f"engine={self.engine!r} runs one thread, got n_jobs={self.n_jobs!r}"
+            )
         if self.batch_size is not None:
             check_number("batch_size", self.batch_size, low=1, integer=True)
         check_number("max_iter", self.max_iter, low=0, integer=True)
         if self.local_steps is not None:
             check_number("local_steps", self.local_steps, low=1, integer=True)
+        if isinstance(self.most_blind, str):
+            check_choice("most_blind", self.most_blind, ["auto"])
+        elif self.most_blind is not None:
+            check_number("most_blind", self.most_blind, low=0, open_low=True)
         if self.total_samples is not None:
             check_number("total_samples", self.total_samples, low=0, open_low=True)
         if not isinstance(self.cluster, Cluster | None):
             raise TypeError(f"cluster must be a dpsvi.Cluster or None, got {self.cluster!r}")
-        if self.engine in CLUSTERS and any(
+        if engine.options and any(
             getattr(self, name, False) for name in ("keep_responsibilities", "warm_documents")
         ):
             raise ValueError(
@@ -121,6 +127,9 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             if not callable(callback):
                 raise TypeError(f"callbacks must be callables, got {callback!r}")
         self._schedule()
+
+    def _engine(self) -> Engine:
+        return engines.get(self.engine)
 
     def _note_fixed(self, going_on: bool) -> None:
         """Fill `_started`; raises ValueError if a fit that goes on would change what is fixed."""
@@ -160,15 +169,37 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             rate = self._scaled_rate(1.0)
             return schedules.robbins_monro(self.learning_offset, self.learning_decay, rate)
         check_number("learning_rate", self.learning_rate, low=0, high=1, open_low=True)
-        return schedules.constant(self._scaled_rate(self.learning_rate))
+        rate = self._scaled_rate(self.learning_rate)
+        if rate > 1:
+            raise ValueError(
+                f"learning_rate={self.learning_rate!r} becomes {rate:.3g} by lr_rule="
+                f"{self.lr_rule!r} for the mean of {self.cluster.master_batch} updates: it must "
+                f"be <= {self.learning_rate / rate:.3g}"
+            )
+        return schedules.constant(rate)
+
+    def _resolve_most_blind(self) -> float | None:
+        if self.most_blind == "auto":
+            return MOST_BLIND if self.learning_rate is None else None
+        return self.most_blind
 
     def _scaled_rate(self, rate: float) -> float:
-        """`rate`, carried over to p threads by rule (13)."""
-        on_cluster = self.engine in CLUSTERS and self.cluster is not None
-        master_batch = self.cluster.master_batch if on_cluster else 1
+        """`rate`, carried over to M updates, p threads and B local steps by rule (13).
+
+        One process pushes nothing to anybody: wherever its threads meet, its B is 1 if none is
+        given.
+        """
+        here = Cluster()
+        if self._engine().options:
+            here = self.cluster or here
+            if self.lr_rule == "per_T" and self.local_steps is None:
+                raise ValueError(
+                    f"lr_rule='per_T' divides the rate by sqrt(M p B): engine={self.engine!r} "
+                    "needs local_steps, an integer >= 1, for it, got None"
+                )
         return schedules.scaled_rate(
-            rate, master_batch=master_batch, n_jobs=self._n_threads,
-            local_steps=self.local_steps or 1, rule=self.lr_rule,
+            rate, master_batch=here.master_batch, n_jobs=self._n_threads,
+            local_steps=self.local_steps or 1, global_rate=here.global_rate, rule=self.lr_rule,
         )  # fmt: skip
 
     def _generator(self) -> np.random.Generator:
@@ -177,7 +208,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
             seed = self._checkpoint.meta["fit"]["seed"]
         else:
             seed = self._draw_seed()
-        if self.engine == "mpi":
+        if self._engine().collective:
             seed = agree(seed)
         self._seed = int(seed)
         return np.random.default_rng(self._seed)
@@ -191,7 +222,7 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _agree(self, answer: bool) -> bool:
         """The answer of the first rank, on all ranks that are still together."""
-        together = self.engine == "mpi" and not world().left
+        together = self._engine().collective and not world().left
         return bool(agree(answer)) if together else answer
 
     def _hold_out(self, n_items: int, rng):
@@ -329,11 +360,12 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
         self.exchanges_ = {}
         job = Job(
             state, items, start.passes, self._schedule(start.passes, stream), self._n_threads,
-            self.local_steps, total, MOST_BLIND if self.learning_rate is None else None,
+            self.local_steps, total, self._resolve_most_blind(),
             min(1.0, self.evaluate_every), monitor, seconds=start.seconds, cluster=self.cluster,
-            report=self.exchanges_,
+            strategy_state=start.strategy_state, report=self.exchanges_,
         )  # fmt: skip
-        first_rank = world().rank == 0 if self.engine == "mpi" else launched_rank() == 0
+        engine = self._engine()
+        first_rank = world().rank == 0 if engine.collective else launched_rank() == 0
         if checkpoints and self.checkpoint_dir is not None and first_rank:
             shared = state.shared
             n_bytes = shared.rows.nbytes + shared.item_memory.nbytes
@@ -342,16 +374,15 @@ class SVIEstimator(CallbackSupportMixin, BaseEstimator):
                 partial(self._describe_fit, monitor),
             )  # fmt: skip
             job = job._replace(checkpoint=folder)
-        run = engines.get(self.engine)
         try:
             if self.verbose and first_rank:
                 epoch = monitor.before[1]
                 first = epoch + start.passes.n_done / max(1, start.passes.steps_a_pass)
                 whole = n_passes if total is not None else self.max_iter  # as `partial_fit` has it
                 with monitor.progress.phase(state, n_items, first, epoch + n_passes, whole) as show:
-                    ended = run(job._replace(on_task=show))
+                    ended = engine.fit(job._replace(on_task=show))
             else:
-                ended = run(job)
+                ended = engine.fit(job)
         except KeyboardInterrupt as interrupt:
             self._interrupt(interrupt, state)
             return True

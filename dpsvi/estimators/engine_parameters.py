@@ -12,10 +12,13 @@ import re
 from functools import wraps
 from types import MappingProxyType
 
+from dpsvi.engines import DEFAULT
+
 _DEFAULTS = MappingProxyType({
-    "engine": "threads", "n_jobs": None, "local_steps": None, "batch_size": 256, "max_iter": 30,
-    "n_init": 1, "learning_decay": 0.6, "learning_offset": 10.0, "learning_rate": None,
-    "lr_rule": "constant", "total_samples": None, "early_stopping": False, "validation_size": None,
+    "engine": DEFAULT, "n_jobs": None, "local_steps": None, "most_blind": "auto",
+    "batch_size": 256, "max_iter": 30, "n_init": 1, "learning_decay": 0.6,
+    "learning_offset": 10.0, "learning_rate": None, "lr_rule": "constant",
+    "total_samples": None, "early_stopping": False, "validation_size": None,
     "evaluate_every": 1.0, "tol": 1e-3, "n_iter_no_change": 2, "warm_start": False,
     "random_state": None, "verbose": 0, "callbacks": None, "cluster": None,
     "checkpoint_dir": None, "checkpoint_seconds": 60.0,
@@ -33,6 +36,12 @@ _TEXT = """\
         B, >= 1: threads meet after each p * B steps.  None: only at the end of a pass; for
         ``"mpi"`` and ``"simulated"`` 1024 at most, all workers together half a pass (a tenth with
         constant rates), and fewer while rates are large or where a worker is slow.
+    most_blind : float, > 0, None or "auto", default="auto"
+        Threads and workers do not see the steps that others make at the same time.  While the rate
+        times the number of these steps is above this (for workers a multiple of it, with
+        ``strategy="decay"``), fewer threads work, and workers get fewer steps than B or wait.
+        None: B and p are what they were set to, and nobody waits.  ``"auto"``: 0.3 for decreasing
+        rates, None for a constant one.
     batch_size : int, >= 1, default={batch_size}
         {Items} in a step, S.  Topic models may leave it to the fit: None.
     max_iter : int, >= 0, default={max_iter}
@@ -46,11 +55,10 @@ _TEXT = """\
         ``rho_t = (t + tau_0) ** -kappa``.  Topic models may leave kappa, and with it the step
         sizes, to the fit: None, see their Notes.
     learning_rate : float in (0, 1] or None, default=None
-        Constant rate instead; 1 and a batch of all {items} is coordinate ascent.  A decreasing
-        rate starts with fewer threads than `n_jobs` while it is above 0.3 / n_jobs; a constant one
-        keeps all threads at work from the start.
+        Constant rate instead; 1 and a batch of all {items} is coordinate ascent.
     lr_rule : {{"constant", "per_sample", "per_T"}}, default="constant"
-        How the rate is carried over to p threads and B local steps, rule (13).
+        How the rate is carried over to p threads and B local steps, rule (13).  For ``"mpi"`` and
+        ``"simulated"``, ``"per_T"`` needs `local_steps`.
     total_samples : float, > 0, or None, default=None
         N for `partial_fit`; None: the {items} seen so far, those of `fit` once.
     early_stopping : bool, default=False

@@ -1,24 +1,42 @@
-"""Models: each is one file here, or one folder with an ``estimator``; it defines ``ESTIMATOR``."""
+"""Models: each is one file here, or one folder with an ``estimator``.
+
+That file ends with a line ``ESTIMATOR = DPSVIMine``.  A model that is fitted to a corpus, not to
+arrays, says so with a line ``FITTED_TO = "corpus"``.  Installed packages may offer more models
+(:mod:`dpsvi.files.plugins`).
+"""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import re
+from functools import cache
+
+from dpsvi.files import plugins
+
+_DECLARED = re.compile(r"^(ESTIMATOR|FITTED_TO) = \"?(\w+)\"?$", re.MULTILINE)
 
 
 def names() -> list[str]:
     """Names of the models, in alphabetical order."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return plugins.names(__name__)
 
 
 def get(name: str):
     """The estimator of model `name`; raises ValueError naming the known ones."""
-    if name not in names():
-        raise ValueError(f"model must be one of {names()}, got {name!r}")
-    found = importlib.import_module(f"{__name__}.{name}")
-    if hasattr(found, "__path__"):
-        found = importlib.import_module(f"{__name__}.{name}.estimator")
-    return found.ESTIMATOR
+    return plugins.load(__name__, name).ESTIMATOR
+
+
+@cache
+def declared(name: str) -> dict[str, str]:
+    """What the file of model `name` declares: ``ESTIMATOR`` and ``FITTED_TO``, as text.
+
+    The file is read, not imported: all models together take seconds to import.
+    """
+    return {"FITTED_TO": "arrays"} | dict(_DECLARED.findall(plugins.source(__name__, name)))
+
+
+def estimators() -> dict[str, str]:
+    """Names of the estimators, as ``dpsvi`` exports them, and of their models."""
+    return {declared(name)["ESTIMATOR"]: name for name in names()}
 
 
 def load(path):

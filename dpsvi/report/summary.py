@@ -4,6 +4,8 @@ import math
 from statistics import median
 from typing import NamedTuple
 
+from dpsvi import engines
+
 MAX_POINTS = 2000  # more than a curve has pixels
 NAMES = {"heldout": "held-out", "train": "training"}
 
@@ -94,7 +96,7 @@ def tiles(run):
         _speed(run.metrics),
         _duration(
             max((row.seconds for row in run.metrics), default=None),
-            run.config.get("engine") == "simulated",
+            _simulated(run.config.get("engine")),
         ),
     ]
 
@@ -145,6 +147,10 @@ def _speed(metrics):
     readings = sum(len(values) for values in by_rank.values())
     ranks = f", sum over {len(by_rank)} ranks" if len(by_rank) > 1 else ""
     return _tile("Tokens per second", speed, f"median of {readings} readings{ranks}")
+
+
+def _simulated(engine):
+    return engine in engines.names() and engines.get(engine).simulated
 
 
 def _duration(seconds, simulated):

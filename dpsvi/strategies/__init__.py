@@ -1,22 +1,19 @@
 """Aggregation strategies: how updates of several workers become one; one file each.
 
 A strategy is a module here with a class ``Strategy``, as in :class:`dpsvi.base.Strategy`; it is
-found by its name.
+found by its name.  Installed packages may offer more (:mod:`dpsvi.files.plugins`).
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+from dpsvi.files import plugins
 
 
 def names() -> list[str]:
     """Names of the strategies, in alphabetical order."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return plugins.names(__name__)
 
 
 def get(name: str):
     """The class of strategy `name`; raises ValueError naming the known ones."""
-    if name not in names():
-        raise ValueError(f"strategy must be one of {names()}, got {name!r}")
-    return importlib.import_module(f"{__name__}.{name}").Strategy
+    return plugins.load(__name__, name).Strategy

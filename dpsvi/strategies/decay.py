@@ -12,12 +12,12 @@ displacement, and the master needs no log of what others did meanwhile.
 
 from __future__ import annotations
 
-from dpsvi.base import Parameters, Update
+from dpsvi.base import Parameters, Star, Update
 from dpsvi.errors import check_number
 
 
-class Strategy:
-    """See :class:`dpsvi.base.Strategy`.
+class Strategy(Star):
+    """See :class:`dpsvi.base.Star`.
 
     Parameters
     ----------
@@ -27,7 +27,6 @@ class Strategy:
         Of no effect: there is no unstable rate.
     """
 
-    needs_log = False
     # experiments.staleness --local-steps 64 --most-blind X on nyt, 6 passes, staleness 4, one seed
     # (not kept): perplexity 2077 collapsed and 2304 mean field at X = 0.3, the engine's own bound,
     # 2056 and 2249 at 0.6, 2038 and 2241 at 1.2, 2097 and 2271 at 2.5.

@@ -4,7 +4,9 @@
 worker had *read*.  When others have changed them meanwhile this takes away too much or too little,
 and with enough staleness the recursion is unstable: around a fixed point it is
 ``x_{t+1} = x_t - a x_{t-D'}`` with ``a = gamma sum_b (1 - decay_b)``, stable if and only if
-``a < 2 cos(D' pi / (2 D' + 1))``.
+``a < 2 cos(D' pi / (2 D' + 1))``.  Well below that bound it already overshoots: what is taken away
+from a word that no worker meets for a while may be more than is there.  The master projects such
+parameters back to their prior where the model has one to project to (``Model.nonnegative``).
 """
 
 from __future__ import annotations
@@ -12,14 +14,11 @@ from __future__ import annotations
 import logging
 import math
 
-from dpsvi.base import Parameters, Update
+from dpsvi.base import Parameters, Star, Update
 from dpsvi.errors import UnstableError, check_number
 
 log = logging.getLogger(__name__)
-_MARGIN = 0.95  # of the largest stable rate
-# Words that no worker meets for a while only decay.  Taking away more than is there would make
-# their parameter negative, the invalid values that the paper projects back; half is safe.
-_MOST_TAKEN = 0.5
+_REDUCED_TO = 0.5  # of the largest stable rate: close to it oscillations hardly die down
 
 
 def stable_below(staleness: int) -> float:
@@ -33,8 +32,8 @@ def stable_below(staleness: int) -> float:
     return 2 * math.cos(staleness * math.pi / (2 * staleness + 1))
 
 
-class Strategy:
-    """See :class:`dpsvi.base.Strategy`.
+class Strategy(Star):
+    """See :class:`dpsvi.base.Star`.
 
     Parameters
     ----------
@@ -45,11 +44,10 @@ class Strategy:
     """
 
     needs_log = True
-    bears = 1.0
 
     def __init__(self, rate: float = 1.0, strict: bool = False):
         check_number("global_rate", rate, low=0, open_low=True)
-        self.rate, self.strict, self._warned = rate, strict, False
+        self.rate, self.strict, self.reduced = rate, strict, 0
 
     def __call__(self, parameters: Parameters, updates: list[Update]) -> None:
         """Apply the displacements of all updates."""
@@ -61,20 +59,16 @@ class Strategy:
     def _stable_rate(self, parameters, updates):
         staleness = max(parameters.version - u.reading.version for u in updates)
         blind = sum(1 - u.decay for u in updates)
-        taken = sum(parameters.share(u) for u in updates)
-        if self.rate <= 1 and len(updates) == 1 and staleness == 0 or blind == 0:
-            return self.rate  # v becomes (a mean with) u, valid whatever the decay
-        limit = min(_MARGIN * stable_below(staleness) / blind, _MOST_TAKEN / taken)
-        if self.rate <= limit:
+        if self.rate * blind < stable_below(staleness):
             return self.rate
+        limit = stable_below(staleness) / blind
         said = (
             f"displacements of {len(updates)} updates of staleness {staleness}: "
-            f"global_rate {self.rate:g} is too large, at most {limit:.3g} keeps the parameters "
-            "stable and valid"
+            f"global_rate {self.rate:g} is too large, less than {limit:.3g} is stable"
         )
         if self.strict:
             raise UnstableError(f"{said}; use fewer local steps or a smaller rate")
-        if not self._warned:
-            log.warning("%s; it is reduced where this happens", said)
-            self._warned = True
-        return limit
+        if not self.reduced:
+            log.warning("%s; it is reduced to half of that where this happens", said)
+        self.reduced += 1
+        return _REDUCED_TO * limit

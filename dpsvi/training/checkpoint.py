@@ -26,6 +26,7 @@ from dpsvi.training.state import State
 log = logging.getLogger(__name__)
 
 _KEPT = 3
+_OF_STRATEGY = "strategy."  # before the names of its arrays
 
 
 class Checkpoint(NamedTuple):
@@ -69,12 +70,17 @@ class CheckpointFolder:
         self.spent = 0.0  # seconds, for writing
         self._last = time.monotonic()
 
+    @property
+    def due(self) -> bool:
+        """Whether it is time for the next one."""
+        return time.monotonic() - self._last >= self.seconds
+
     def __call__(self, snapshot: Snapshot, now: bool) -> None:
         """Write a checkpoint if it is time, or `now`.
 
         A failure is reported and training goes on: the last good checkpoint is still there.
         """
-        if not now and time.monotonic() - self._last < self.seconds:
+        if not now and not self.due:
             return
         started = time.monotonic()
         try:
@@ -94,7 +100,13 @@ class CheckpointFolder:
         DivergedError
             A parameter is NaN or infinite: no good checkpoint may make room for this one.
         """
-        state = snapshot.state
+        state, numbers, extra = snapshot.state, {}, {}
+        strategy, content = snapshot.strategy_state or (None, {})
+        for key, value in content.items():
+            if isinstance(value, np.ndarray):
+                extra[_OF_STRATEGY + key] = value
+            else:
+                numbers[key] = value
         if not np.isfinite(state.shared.rows.sum(dtype=np.float64)):
             raise DivergedError(f"{state.model.name}: NaN or infinite at step {state.step}")
         name = f"step-{state.step:08d}"
@@ -106,7 +118,7 @@ class CheckpointFolder:
                 arrays={
                     "rows": state.shared.rows, "totals": state.shared.totals,
                     "item_memory": state.shared.item_memory, "hyper": state.model.hyper,
-                    "prior": state.model.prior,
+                    "prior": state.model.prior, **extra,
                 },
                 meta={
                     "params": {}, "model": state.model.name, "scale": state.scale,
@@ -114,6 +126,7 @@ class CheckpointFolder:
                     "n_items": snapshot.passes.n_items, "batch_size": snapshot.passes.batch_size,
                     "passes": snapshot.passes.position(), "seconds": snapshot.seconds,
                     "fit": self.describe(),
+                    "strategy": {"name": strategy, "numbers": numbers},
                 },
             )  # fmt: skip
             aside = self.path / f".{name}.old"
@@ -212,4 +225,12 @@ def restore(checkpoint: Checkpoint, state: State, n_passes: int, batch_size: int
                 f"{checkpoint.path}: pass {max(begun)} had begun, max_iter is {n_passes} now"
             )
         passes = Passes.resume(n_items, batch_size, n_passes, position)
-        return Snapshot(state, passes, meta["seconds"])
+        # Older checkpoints know of no strategy.
+        strategy = meta.get("strategy", {"name": None, "numbers": {}})
+        content = dict(strategy["numbers"])
+        for name, array in arrays.items():
+            if name.startswith(_OF_STRATEGY):
+                content[name.removeprefix(_OF_STRATEGY)] = array
+        return Snapshot(
+            state, passes, meta["seconds"], strategy["name"] and (strategy["name"], content)
+        )

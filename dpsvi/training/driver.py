@@ -6,19 +6,24 @@ look, checkpoints are written.  :mod:`dpsvi.cluster` has the driver of several p
 
 from __future__ import annotations
 
+import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpsvi import learners
 from dpsvi.base import Event, Items, Schedule
 from dpsvi.errors import DivergedError
 from dpsvi.training.ledger import Cuts, Passes
 from dpsvi.training.loop import DIVERGED, RUNNING
 from dpsvi.training.signals import Deferred
-from dpsvi.training.state import State, step_tables
+from dpsvi.training.state import State
 from dpsvi.training.task import Task, make_task, make_works
+
+log = logging.getLogger(__name__)
 
 SMALL_SCALE = 1e-6  # well before rows outgrow their number type
 _STEPS_A_CHECK = 256  # steps without a look at the clock, where checkpoints are wanted
@@ -59,8 +64,11 @@ class Job(NamedTuple):
         Training time before a checkpoint.
     cluster : dpsvi.cluster.Cluster or None
         Options of the engine that runs on several processes.
+    strategy_state : (str, dict) or None
+        Name and state of the strategy at the checkpoint that the fit goes on from.
     report : dict or None
-        Where that engine leaves what it measured of its exchanges.
+        Where that engine leaves what it measured of its exchanges, and every one how often how
+        many threads were at work: steps, or exchanges.
     """
 
     state: State
@@ -77,6 +85,7 @@ class Job(NamedTuple):
     checkpoint: Callable[[Any, bool], None] | None = None
     seconds: float = 0.0
     cluster: Any = None
+    strategy_state: tuple[str, dict] | None = None
     report: dict | None = None
 
 
@@ -86,6 +95,7 @@ class Snapshot(NamedTuple):
     state: State
     passes: Passes
     seconds: float  # of training
+    strategy_state: tuple[str, dict] | None = None  # its name, its state: arrays and numbers
 
 
 def one_step(state: State, items: Items, order: np.ndarray) -> None:
@@ -120,6 +130,7 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
         job.on_task(task)
     looks = Cuts(passes.steps_a_pass, job.observe_every)
     total, seconds = job.total_items or passes.n_items, job.seconds
+    threads = Counter()
 
     def offer(now: bool) -> None:
         if job.checkpoint is not None:
@@ -128,6 +139,13 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
     try:
         while True:
             n_threads, most = _segment_size(job, looks)
+            if job.local_steps is not None and not threads and n_threads < job.n_jobs:
+                log.warning(
+                    "local_steps=%d of %d threads each, but %d at a time work for now: rates are "
+                    "too large for more steps that do not see each other (most_blind=%g); "
+                    "most_blind=None lets all work", job.local_steps, job.n_jobs, n_threads,
+                    job.most_blind,
+                )  # fmt: skip
             work = passes.grant(0, most)
             if work is None:
                 return False
@@ -140,6 +158,7 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
             finally:
                 n_done = state.step - before
                 passes.done(0, work, n_done)
+                threads[n_threads] += n_done
             if n_done < work.n_steps or state.scale < SMALL_SCALE:
                 with Deferred():  # parameters are whole when a signal is heard
                     state.renormalise()
@@ -152,6 +171,9 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
     except KeyboardInterrupt:
         offer(now=True)
         raise
+    finally:
+        if job.report is not None:
+            job.report["threads"] = dict(sorted(threads.items()))
 
 
 def _segment_size(job: Job, looks: Cuts) -> tuple[int, int]:
@@ -183,7 +205,8 @@ def run_segment(run, task, state, schedule, order, sizes, clock, total) -> tuple
     """
     model = state.model
     rates = np.asarray(schedule(np.arange(clock, clock + len(sizes))), dtype=np.float64)
-    scales, gains, n = step_tables(rates, state.scale, sizes, total, model.additive, model.real)
+    tables = learners.get(model.learner).tables
+    scales, gains, n = tables(model, rates, state.scale, sizes, total)
     task.counter[0], task.stop[0] = 0, RUNNING
     task = task._replace(order=order[: int(sizes[:n].sum())], scales=scales, gains=gains)
     try:

@@ -63,6 +63,10 @@ class Passes:
         """Steps of one pass over all shards."""
         return sum(self._steps)
 
+    def steps_of(self, shard: int) -> int:
+        """Steps of one pass over one shard."""
+        return self._steps[shard]
+
     @property
     def n_left(self) -> int:
         """Steps of all passes that are not done."""

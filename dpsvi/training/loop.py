@@ -1,7 +1,9 @@
 """The compiled loop of Alg. 2 and 4: take a step number, run the local step, add. No locks.
 
-Every thread of every engine runs :func:`run_steps`, compiled once for all models.  It holds no
+Every thread of every engine runs :func:`_run_steps`, compiled once for all models.  It holds no
 GIL and takes no lock; the only synchronisation is the atomic counter that hands out step numbers.
+A local step that numba cannot compile, any Python callable, is run by :func:`_run_steps_in_python`,
+whose threads share the parameters in the same way.
 """
 
 from __future__ import annotations
@@ -83,7 +85,10 @@ def add_rows(rows, touched, stats, gain, total):
                 prefetch(rows, np.int64(touched[i + _BLOCK]))
             row, stat = rows[touched[i]], stats[i]
             # RACE: `row[k] +=` without a lock, the over-writes of eq. (2).  Two threads that add
-            # to one entry at the same instant lose one of the two additions, nothing else.
+            # to one entry at the same instant lose one of the two additions, nothing else: decay is
+            # in the scale.  (`dpsvi.cluster.nodes.as_read` has the form in which it is lost, too.)
+            # In a model of one row that is the totals (`State.settle`) nobody reads what is raced
+            # for.
             for k in range(n_columns):
                 x = gain * stat[k]
                 row[k] += x
@@ -91,6 +96,39 @@ def add_rows(rows, touched, stats, gain, total):
                 stat[k] = zero
         for k in range(n_columns):
             total[k] += np.float64(block[k])
+
+
+@kernel
+def _next_step(counter):
+    return fetch_add(counter, 1)
+
+
+def _run_steps_in_python(
+    local, shared, hyper, items, order, batch_size, scales, gains, n_steps, counter, stop, thread,
+    work,
+):  # fmt: skip
+    rows, totals, own = shared.rows, shared.totals, shared.totals[thread]
+    done = 0
+    while stop[0] == RUNNING:
+        t = _next_step(counter)
+        if t >= n_steps:
+            break
+        batch = order[t * batch_size : (t + 1) * batch_size]
+        work.totals[:] = totals.sum(axis=0)  # RACE: as in `_run_steps`
+        n = local(shared, scales[t], hyper, items, batch, work)
+        add_rows(rows, work.touched[:n], work.stats, gains[t], own)
+        if not np.isfinite(own.sum()):
+            stop[0] = DIVERGED
+        done += 1
+    return done
+
+
+def python_loop(real: np.dtype):
+    """What :func:`compile_loop` returns, for a local step that is called as it is."""
+    counter, row = np.zeros(1, np.int64), np.zeros((1, 1), real)
+    _next_step(counter)
+    add_rows(row, np.zeros(1, np.int32), row.copy(), 0.0, np.zeros(1))
+    return _run_steps_in_python
 
 
 @cache

@@ -84,19 +84,27 @@ def scaled_rate(
     master_batch: int = 1,
     n_jobs: int = 1,
     local_steps: int = 1,
+    global_rate: float = 1.0,
     rule: str = "per_T",
 ) -> float:
     """Carry a rate tuned at M = p = B = 1 over to other values, rule (13).
 
     ``"per_T"``: at a fixed number of *global* steps, Corollary 1 gives rate / sqrt(M p B).
-    ``"per_sample"``, ``"constant"``: at a fixed number of *samples*, the rate stays.
+    ``"per_sample"``: at a fixed number of *samples*, the rate stays.  Both are rates of the sum of
+    M updates; where the master averages them, with a `global_rate` of 1/M, local steps are M times
+    as large.  ``"constant"``: the rate stays in any case.
 
     Examples
     --------
     >>> scaled_rate(0.1, n_jobs=4)
     0.05
+    >>> scaled_rate(0.1, master_batch=4, global_rate=0.25)
+    0.2
     """
     check_choice("lr_rule", rule, LR_RULES)
-    if rule != "per_T":
+    if rule == "constant":
         return rate
-    return rate / math.sqrt(master_batch * n_jobs * local_steps)
+    if rule == "per_T":
+        rate /= math.sqrt(master_batch * n_jobs * local_steps)
+    averages = math.isclose(global_rate * master_batch, 1.0)
+    return rate * master_batch if averages else rate

@@ -1,29 +1,24 @@
-"""Stochastic natural-gradient steps on a row-sparse, lazily decayed parameter matrix.
+"""The state of a fit: a row-sparse, lazily decayed parameter matrix and its clock.
 
-The step (52), ``lam <- (1 - rho) lam + rho (prior + (N/S) stats)``, changes every entry of lam,
-although a batch has statistics for a few rows only.  Writing
+A step of any learner (:mod:`dpsvi.learners`) decays every entry of lam, although a batch has
+statistics for a few rows only.  Writing
 
-    lam = prior + scale * rows,        scale_{t+1} = (1 - rho_t) scale_t,
+    lam = prior + scale * rows,        scale_{t+1} = (1 - decay_t) scale_t,
 
-the same step is exactly ``rows += rho_t / scale_{t+1} * (N/S) * stats`` on the touched rows: the
-prior never decays, because (1 - rho) prior + rho prior = prior, and the decay of the rest is one
-number.  Scales and gains of all steps are tables made beforehand, so threads never write them and
-the update is a pure sum, whose order does not matter.  A step therefore costs by the rows of its
-batch, never by the size of the matrix.
+the decay is one number and the rest a sum, ``rows += gain_t * stats`` on the touched rows.  Scales
+and gains of all steps are tables made beforehand, so threads never write them and the update is a
+pure sum, whose order does not matter.  A step therefore costs by the rows of its batch, never by
+the size of the matrix.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpsvi.base import Model, Shared
 from dpsvi.kernels.memory import as_aligned
-
-# `rows` grows as 1/scale.  e^30 = 1e13 leaves room for 1e25 pseudo-counts in float32.
-_MAX_LOG_SCALE = 30.0
 
 
 @dataclass
@@ -104,40 +99,3 @@ class State:
     def natural(self) -> np.ndarray:
         """The natural parameters lam, a new array of shape ``model.shape``."""
         return self.model.prior + self.learned()
-
-
-def step_tables(rates, scale: float, batch_sizes, n_items: int, additive: bool, real):
-    """Scales and gains of consecutive steps, and the number of steps before a renormalisation.
-
-    Parameters
-    ----------
-    rates : float array, (n_steps,), in (0, 1]
-    scale : float
-        The scale before the first of these steps.
-    batch_sizes : int array, (n_steps,)
-    n_items : int
-        N, what the statistics of a batch are scaled up to.
-    additive : bool
-        Statistics are changes: no decay, gain 1.
-    real : numpy dtype of the parameters
-
-    Returns
-    -------
-    scales : float64 array, (n_steps + 1,)
-        scales[t] holds before step t, scales[-1] after the last one.
-    gains : float64 array, (n_steps,)
-    n_safe : int
-        At most this many of the steps may run before :meth:`State.renormalise`.
-    """
-    n_steps = len(rates)
-    if additive:
-        return np.full(n_steps + 1, scale), np.full(n_steps, 1.0 / scale), n_steps
-    # rho = 1 forgets everything, scale 0; one rounding error of memory keeps the form (and is
-    # below the resolution of the parameters).
-    rates = np.minimum(rates, 1.0 - np.finfo(real).eps)
-    log_scales = np.concatenate([[math.log(scale)], np.log1p(-rates)]).cumsum()
-    n_safe = max(1, int(np.searchsorted(-log_scales, _MAX_LOG_SCALE)) - 1)
-    n_safe = min(n_safe, n_steps)
-    log_scales = log_scales[: n_safe + 1]
-    gains = rates[:n_safe] / np.exp(log_scales[1:]) * (n_items / np.asarray(batch_sizes)[:n_safe])
-    return np.exp(log_scales), gains, n_safe

@@ -11,7 +11,7 @@ import numpy as np
 from dpsvi.base import Items, Model, Shared, Work
 from dpsvi.kernels.jit import compile_local
 from dpsvi.kernels.memory import aligned
-from dpsvi.training.loop import compile_loop
+from dpsvi.training.loop import compile_loop, python_loop
 
 
 class Task(NamedTuple):
@@ -69,8 +69,10 @@ def make_task(model: Model, shared: Shared, items: Items, batch_size: int, works
     empty = np.zeros(0)
     # Not in this thread: Ctrl-C inside the compiler would be lost or break it.
     with ThreadPoolExecutor(1) as pool:
-        local = pool.submit(compile_local, model.local, model.real).result()
-        loop = pool.submit(compile_loop, model.real).result()
+        local = model.local
+        if model.compiled:
+            local = pool.submit(compile_local, local, model.real).result()
+        loop = pool.submit(compile_loop if model.compiled else python_loop, model.real).result()
     return Task(
         local, loop, shared, model.hyper,
         items, np.zeros(0, np.int32), batch_size, empty, empty,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsvi.base import Star
 from dpsvi.cluster.nodes.steering import Steering
 from dpsvi.training.driver import Job, blind_steps
 
@@ -21,12 +22,11 @@ class Allotment:
     Parameters
     ----------
     job : Job
-    bears : float
-        Of the strategy, see :class:`dpsvi.base.Strategy`.
+    strategy : dpsvi.base.Star
     """
 
-    def __init__(self, job: Job, bears: float):
-        self.job, self._bears = job, bears
+    def __init__(self, job: Job, strategy: Star):
+        self.job, self._strategy = job, strategy
         waiting = job.cluster.waiting
         self._steering = None if waiting is None else Steering(waiting)
         self._pace: dict[int, float] = {}  # steps a second
@@ -46,19 +46,20 @@ class Allotment:
         """Whether the parameters of the only worker are the master's: no update can be stale."""
         cluster = self.job.cluster
         as_they_are = cluster.global_rate == 1 and cluster.statistics == "float32"
+        as_they_are = as_they_are and self._strategy.as_sent
         at_a_time = cluster.master_batch == 1 and not cluster.prefetch
         return n_workers == 1 and as_they_are and at_a_time
 
     def room(self, n_workers: int) -> float:
         """Steps that may be in flight, not seeing each other."""
         job = self.job
-        if job.most_blind is None:
+        if job.most_blind is None or self._strategy.replicas:
             return np.inf
         if self.alone(n_workers) and job.n_jobs <= blind_steps(
             job.schedule, job.passes.clock, job.most_blind
         ):  # all its threads may work, and nobody else is there
             return np.inf
-        return blind_steps(job.schedule, job.passes.clock, job.most_blind * self._bears)
+        return blind_steps(job.schedule, job.passes.clock, job.most_blind * self._strategy.bears)
 
     def steps(self, worker: int, n_workers: int) -> int:
         """Steps for `worker`, one of so many."""
@@ -73,6 +74,10 @@ class Allotment:
             if parts > 1:
                 # The last steps are shared out in ever smaller parts, ...
                 most = min(most, passes.n_left // (2 * parts))
+        if job.most_blind is not None and self._strategy.replicas:
+            # Nobody else reads a replica; but it must not come far from the others.
+            blind = job.most_blind * self._strategy.bears
+            most = min(most, blind_steps(job.schedule, passes.clock, blind))
         if np.isfinite(room):
             most = min(most, room / parts)
         if job.local_steps is None:

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 
 class Exchange(NamedTuple):
-    """One update, for the log."""
+    """One update of a worker, or one turn of a peer, for the log."""
 
     worker: int
     n_items: int
     n_bytes: int  # both ways
     waited: float  # seconds, of the worker
-    staleness: int  # D': global steps since its parameters were read
+    staleness: int  # D': global steps since its parameters were read; a peer's turns since a merge
     seconds: float  # of local steps
+    n_steps: int  # p B
+    n_threads: int  # p, of those that the worker has
+
+    @property
+    def local_steps(self) -> float:
+        """B, steps of each thread."""
+        return round(self.n_steps / self.n_threads, 2)
 
 
 def histogram(exchanges: Sequence[Exchange]) -> dict[int, int]:
     """How often each staleness D' was met."""
     return dict(sorted(Counter(e.staleness for e in exchanges).items()))
+
+
+def used(exchanges: Sequence[Exchange]) -> dict[str, dict]:
+    """The B and p that were used, whatever was asked for: how often each of them was."""
+    values = {
+        "local_steps": [e.local_steps for e in exchanges],
+        "threads": [e.n_threads for e in exchanges],
+    }
+    return {name: dict(sorted(Counter(v).items())) for name, v in values.items()}
 
 
 def summary(exchanges: Sequence[Exchange], busy: float, seconds: float) -> str:
@@ -32,5 +49,7 @@ def summary(exchanges: Sequence[Exchange], busy: float, seconds: float) -> str:
         f"{len(exchanges)} exchanges, {n_bytes / n_items:.0f} bytes a document, "
         f"master busy {100 * busy / max(seconds, 1e-9):.1f} %, "
         f"workers waiting {100 * waited / max(waited + computed, 1e-9):.1f} %; "
+        f"median B {statistics.median(e.local_steps for e in exchanges):g}, "
+        f"p {statistics.median(e.n_threads for e in exchanges):g}; "
         f"staleness D': {counts}"
     )

@@ -1,4 +1,7 @@
-"""Compiled loops over the rows of a message; each costs by the rows, never by the matrix."""
+"""Compiled loops over the rows of a message; each costs by the rows, never by the matrix.
+
+Rows of a message have the columns in use alone, those of the matrix may have padding behind them.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ def load(real, items, statistics) -> None:
     fetch(rows, none, rows, values)
     changes(rows, none, values, values)
     add_scaled(rows, none, values, 1.0)
+    any_below_zero(rows, none)
     if statistics == "bfloat16":
         short = np.zeros((0, 1), np.uint16)
         pack_bfloat16(rows, values, none, rows, short)
@@ -59,7 +63,7 @@ def gather(rows, touched, values):
     for i in range(touched.shape[0]):
         ask_ahead(rows, touched, i)
         row, value = rows[touched[i]], values[i]
-        for k in range(row.shape[0]):
+        for k in range(value.shape[0]):
             value[k] = row[k]
 
 
@@ -69,7 +73,7 @@ def scatter(rows, touched, values):
     for i in range(touched.shape[0]):
         ask_ahead(rows, touched, i)
         row, value = rows[touched[i]], values[i]
-        for k in range(row.shape[0]):
+        for k in range(value.shape[0]):
             row[k] = value[k]
 
 
@@ -79,7 +83,7 @@ def fetch(source, touched, rows, values):
     for i in range(touched.shape[0]):
         ask_ahead(source, touched, i)
         row, out, value = source[touched[i]], rows[touched[i]], values[i]
-        for k in range(row.shape[0]):
+        for k in range(value.shape[0]):
             x = row[k]
             out[k] = x
             value[k] = x
@@ -91,7 +95,7 @@ def changes(rows, touched, base, change):
     for i in range(touched.shape[0]):
         ask_ahead(rows, touched, i)
         row, w, out = rows[touched[i]], base[i], change[i]
-        for k in range(row.shape[0]):
+        for k in range(out.shape[0]):
             out[k] = row[k] - w[k]
 
 
@@ -102,8 +106,21 @@ def add_scaled(rows, touched, delta, factor):
     for i in range(touched.shape[0]):
         ask_ahead(rows, touched, i)
         row, d = rows[touched[i]], delta[i]
-        for k in range(row.shape[0]):
+        for k in range(d.shape[0]):
             row[k] += f * d[k]
+
+
+@kernel
+def any_below_zero(rows, touched):
+    """Whether a number in each of these rows is negative: bool, (n,)."""
+    found = np.zeros(touched.shape[0], np.bool_)
+    for i in range(touched.shape[0]):
+        ask_ahead(rows, touched, i)
+        row, below = rows[touched[i]], False
+        for k in range(row.shape[0]):
+            below |= row[k] < 0
+        found[i] = below
+    return found
 
 
 @kernel
@@ -113,7 +130,7 @@ def merge_bfloat16(rows, touched, change, factor):
     for i in range(touched.shape[0]):
         ask_ahead(rows, touched, i)
         row, bits = rows[touched[i]], change[i]
-        for k in range(row.shape[0]):
+        for k in range(bits.shape[0]):
             row[k] += f * float_from_bits(np.int32(bits[k]) << np.int32(16))
 
 
@@ -124,16 +141,16 @@ def pack_bfloat16(rows, base, touched, residual, change):
     Parameters
     ----------
     rows : float32, (n_rows, n_columns)
-    base : float32, (n, n_columns)
+    base : float32, (n, columns in use)
     touched : int32, (n,)
     residual : float32, (n_rows, n_columns)
         What earlier roundings left out, in the units of the rows, which decay; updated.
-    change : uint16, (n, n_columns)
+    change : uint16, (n, columns in use)
         Result.
     """
     for i in range(touched.shape[0]):
         u, w, left, out = rows[touched[i]], base[i], residual[touched[i]], change[i]
-        for k in range(u.shape[0]):
+        for k in range(out.shape[0]):
             x = u[k] - w[k] + left[k]
             bits = bits_from_float(x)
             # To nearest; a carry out of the mantissa is the right next exponent.

@@ -15,7 +15,7 @@ import numpy as np
 from dpsvi.base import Event, Reading, Update
 from dpsvi.cluster.nodes import kernels
 from dpsvi.cluster.nodes.allotment import Allotment
-from dpsvi.cluster.nodes.exchanges import Exchange, histogram, summary
+from dpsvi.cluster.nodes.exchanges import Exchange, histogram, summary, used
 from dpsvi.cluster.nodes.parameters import MasterParameters
 from dpsvi.cluster.nodes.worker import describe
 from dpsvi.cluster.transports import messages
@@ -67,7 +67,13 @@ class Master:
         self.job, self.passes, self.n_workers = job, job.passes, n_workers
         self.strategy = options.make_strategy()
         kernels.load(job.state.model.real, job.items, options.statistics)
-        self.parameters = MasterParameters(job.state, self.strategy.needs_log)
+        # Only a decay of other parameters than those that are there now can take away too much.
+        logs = self.strategy.needs_log
+        self.parameters = MasterParameters(
+            job.state, log=logs, project=logs or options.local_decay == "as_read"
+        )
+        before = job.strategy_state
+        self.strategy.begin(self.parameters, n_workers, before and before[1])
         self.pool, self.window = pool or Pool(), window
         self.outbox: list[tuple[int, Message]] = []  # with the destination
         self.exchanges: list[Exchange] = []
@@ -79,9 +85,11 @@ class Master:
         self._asks: list[_Ask] = []
         self._collected: list[tuple[_Grant, Update, dict, Message]] = []
         self._ids = 0
+        self._withheld: set[int] = set()  # works whose rows had to wait for others to end theirs
+        self._cut = False  # whether it has been said
         self._kept: tuple | None = None  # folds so far, rows that the only worker has since
         self._looks = Cuts(self.passes.steps_a_pass, job.observe_every)
-        self._allotment = Allotment(job, self.strategy.bears)
+        self._allotment = Allotment(job, self.strategy)
         self._applied = self.passes.n_done
         self._started, self._before = None, job.seconds
         self._paused = 0.0  # seconds that are no training time
@@ -166,7 +174,10 @@ class Master:
     def snapshot(self) -> Snapshot:
         """Everything merged so far; updates still being collected are merged first."""
         self._apply_collected()
-        return Snapshot(self.job.state, self.passes, self.seconds)
+        return Snapshot(
+            self.job.state, self.passes, self.seconds,
+            (self.job.cluster.strategy, self.strategy.state()),
+        )  # fmt: skip
 
     # --- messages -----------------------------------------------------------------------------
 
@@ -198,7 +209,7 @@ class Master:
         self.passes.done(grant.worker, grant.work, report["n_done"])
         arrays = message.arrays
         update = Update(
-            grant.reading, report["decay"], report["scale"], arrays.get("end"),
+            grant.worker, grant.reading, report["decay"], report["scale"], arrays.get("end"),
             arrays.get("change"), arrays["totals"],
         )  # fmt: skip
         if not np.isfinite(update.totals).all():
@@ -215,7 +226,7 @@ class Master:
         state, parameters = self.job.state, self.parameters
         updates = [update for _, update, *_ in collected]
         self.strategy(parameters, updates)
-        parameters.version += 1
+        parameters.end_step()
         short = False
         for grant, update, report, message in collected:
             staleness = parameters.version - 1 - update.reading.version
@@ -224,7 +235,7 @@ class Master:
             self.exchanges.append(
                 Exchange(
                     grant.worker, report["n_items"], n_bytes, waited, staleness,
-                    report["seconds"],
+                    report["seconds"], report["n_done"], report["n_threads"],
                 )
             )  # fmt: skip
             self._allotment.learn(grant.worker, report["n_done"], waited, report["seconds"])
@@ -284,8 +295,10 @@ class Master:
             grant = self._grants[ask.want]
             in_flight, room = self._in_flight(), self._allotment.room(self.n_workers)
             if in_flight and in_flight + grant.work.n_steps > room:
+                self._withheld.add(ask.want)
                 return False
         most = self._allotment.steps(ask.worker, self.n_workers)
+        self._note_cut(most)
         work = self.passes.grant(ask.worker, most, self.workers)
         if work is None and ask.want is None:
             return False
@@ -298,7 +311,9 @@ class Master:
             message = self.pool.message(header)
         else:
             message, n_bytes = self._rows_for(ask, header)
-            reading = self.parameters.read(ask.touched)
+            reading = self._read_by(ask.worker).read(ask.touched)._replace(
+                version=self.parameters.version
+            )
             paused = self._paused - self._paused_before.get(ask.worker, 0.0)
             self._paused_before[ask.worker] = self._paused
             self._grants[ask.want] = grant._replace(
@@ -307,26 +322,45 @@ class Master:
         self.outbox.append((ask.worker, message))
         return True
 
+    def _note_cut(self, most):
+        """Say once that workers get fewer steps than they were to have."""
+        job = self.job
+        if job.local_steps is None or self._cut or most >= job.n_jobs * job.local_steps:
+            return
+        self._cut = True
+        log.warning(
+            "local_steps=%d of %d threads each are %d steps, but a worker of %d gets %d for now: "
+            "rates are too large for more steps that do not see each other (most_blind=%g); "
+            "most_blind=None gives all", job.local_steps, job.n_jobs, job.n_jobs * job.local_steps,
+            self.n_workers, most, job.most_blind,
+        )  # fmt: skip
+
     def _rows_for(self, ask, header) -> tuple[Message, int]:
         """A message that gives a worker the rows it wants, and how many bytes it will read."""
-        state, parameters = self.job.state, self.parameters
+        parameters = self._read_by(ask.worker)
+        state = parameters.state
         model, sent, arrays = state.model, ask.touched, {}
         alone = self._allotment.alone(self.n_workers)
         header |= {"scale": parameters.scale, "unit": parameters.unit, "alone": alone}
         if alone:
             sent = arrays["sent"] = self._missing(ask.touched)
-        n_bytes = len(sent) * model.shape[1] * model.real.itemsize
-        seen = self.window is not None and ask.worker in self.window
+        n_bytes = len(sent) * model.sent_columns * model.real.itemsize
+        own = parameters is not self.parameters  # the window shows the master's
+        seen = self.window is not None and ask.worker in self.window and not own
         # With prefetch it would read only after steps, for which all others would have to wait.
         seen = seen and n_bytes >= messages.SHARED_FROM and not self.job.cluster.prefetch
         header["window"] = self.window.begin(ask.worker) if seen else None
         if not seen:
-            arrays["base"] = (len(sent), model.shape[1]), model.real
+            arrays["base"] = (len(sent), model.sent_columns), model.real
         message = self.pool.message(header, totals=parameters.totals, hyper=model.hyper, **arrays)
         if seen:
             return message, message.n_bytes + n_bytes
         kernels.gather(state.shared.rows, sent, message.arrays["base"])
         return message, message.n_bytes
+
+    def _read_by(self, worker) -> MasterParameters:
+        """The parameters that `worker` reads."""
+        return self.strategy.reads(self.parameters, worker)
 
     def _missing(self, touched) -> np.ndarray:
         """Those of the rows that the only worker does not have as they are; it will have them."""
@@ -350,9 +384,14 @@ class Master:
         if not self.exchanges:
             return
         log.info("%s", summary(self.exchanges, self.busy, self.seconds))
+        reduced, n_steps = self.strategy.reduced, self.parameters.version
+        if reduced:
+            log.info("global_rate reduced in %d of %d global steps", reduced, n_steps)
         if self.job.report is not None:
             self.job.report.update(
                 exchanges=self.exchanges, staleness=histogram(self.exchanges),
                 seconds=self.seconds, busy=self.busy, lost=dict(self.lost),
                 bytes=sum(exchange.n_bytes for exchange in self.exchanges),
+                global_steps=n_steps, reduced=reduced, withheld=len(self._withheld),
+                **used(self.exchanges),
             )  # fmt: skip

@@ -5,6 +5,9 @@ number here too: reading and adding cost by the rows concerned, never by the siz
 
 A worker gets rows and scale as they are.  Where it is alone, the rows it ended at *are* the new
 rows, bit for bit, and one worker is serial SVI exactly.
+
+Only a stale decay that takes away about all that is left of rows which nobody adds to costs by the
+size of the matrix: these rows end at the prior, where no common factor brings them.
 """
 
 from __future__ import annotations
@@ -20,11 +23,15 @@ from dpsvi.cluster.nodes import kernels
 from dpsvi.training.driver import SMALL_SCALE
 from dpsvi.training.state import State
 
+_BLOCK = 1024  # rows, so that what is made in between stays in the cache
 _TINY_SCALE = 1e-12  # rows of a batch of updates in between may not outgrow float32
+# No retraction leaves a smaller share of the scale: the rest of the rows is divided by it, and so
+# are their rounding errors.
+_LEAST_LEFT = 2.0**-6
 
 
 class _Entry(NamedTuple):
-    """What one change added to the rows."""
+    """What one global step, or a part of it, added to the rows."""
 
     touched: np.ndarray
     delta: np.ndarray
@@ -39,7 +46,9 @@ class MasterParameters:
     state : State
         Changed in place.
     log : bool
-        Keep what each change added, as :meth:`retract` needs it, back to the oldest reading.
+        Keep what each step added, as :meth:`retract` needs it, back to the oldest reading.
+    project : bool
+        Updates may leave the domain of a nonnegative model: bring them back after each step.
 
     Attributes
     ----------
@@ -49,10 +58,13 @@ class MasterParameters:
         Logarithm of what the rows have been multiplied with so far.
     """
 
-    def __init__(self, state: State, log: bool):
+    def __init__(self, state: State, log: bool, project: bool = False):
         self.state, self.version = state, 0
         self._log: deque[_Entry] | None = deque() if log else None
         self._logged = 0  # entries ever
+        self._step: list[_Entry] = []  # those at the end of the log that this step has made so far
+        self._added: list[np.ndarray] = []  # rows that this step has added to
+        self._project = project and state.model.nonnegative
         self._folds: list[float] = []
         self.unit = 0.0
         self._one_total()
@@ -91,22 +103,23 @@ class MasterParameters:
         """See the protocol.
 
         ``w = prior + s (rows - L)``, with s the scale that was read and L what has been added
-        since, so ``v - c (w - prior) = prior + (scale - c s) rows + c s L``: L is sparse.
+        since, so ``v - c (w - prior) = prior + (scale - c s) rows + c s L``: L is sparse.  If next
+        to nothing, or less, would be left of the scale, it stays as it is, and c s (rows - L) is
+        taken from all rows.
         """
         reading = update.reading
         since = list(self._log)[len(self._log) - (self._logged - reading.clock) :]
         if not since and weight == 1 and self.scale == reading.scale:
             self.state.scale = update.scale
             return
-        taken = weight * self.share(update) * self.scale
-        self.state.scale -= taken
+        scale = reading.scale / math.prod(self._folds[reading.folds :])
+        taken = weight * (1 - update.decay) * scale / self.scale
+        if taken > 1 - _LEAST_LEFT:
+            self._take_from_all(since, taken)
+            return
+        self.state.scale *= 1 - taken
         if since:
-            self._add_entry(_total(since), taken / self.scale)
-
-    def share(self, update: Update) -> float:
-        """See the protocol."""
-        scale = update.reading.scale / math.prod(self._folds[update.reading.folds :])
-        return (1 - update.decay) * scale / self.scale
+            self._add_entry(_total(since), taken / (1 - taken))
 
     def add(self, update: Update, weight: float) -> None:
         """See the protocol."""
@@ -123,6 +136,7 @@ class MasterParameters:
             kernels.merge_bfloat16(rows, reading.touched, update.change, factor)
         else:
             kernels.add_scaled(rows, reading.touched, update.change, factor)
+        self._added.append(reading.touched)
         old = self.totals.copy()
         if factor == 1:
             self.totals[:] = update.totals + (old - reading.totals)
@@ -134,6 +148,64 @@ class MasterParameters:
         if self._log is not None:
             delta = rows[reading.touched] - before
             self._remember(_Entry(reading.touched.copy(), delta, self.totals - old))
+
+    def end_step(self) -> None:
+        """Project onto the domain of the model what the updates of a global step have made."""
+        if self._project and self._added:
+            self._clip(_union([*self._added, *(entry.touched for entry in self._step)]))
+        step, self._step, self._added = self._step, [], []
+        if len(step) > 1:  # they become one entry
+            for _ in step:
+                self._log.pop()
+            self._log.append(_total(step))
+            self._logged += 1 - len(step)
+        self.version += 1
+
+    def like(self, empty: bool = False) -> MasterParameters:
+        """See the protocol; without a log."""
+        rows, totals = self.state.shared.rows, self.totals
+        state = State.resume(self.state.model, np.zeros_like(rows) if empty else rows.copy(), 1)
+        if not empty:
+            state.scale, state.shared.totals[0] = self.scale, totals
+        return MasterParameters(state, log=False, project=False)
+
+    def combine(self, own: float, weight: float = 0.0, other: MasterParameters | None = None):
+        """See the protocol."""
+        if self.scale < _TINY_SCALE:
+            self.renormalise()
+        self.state.scale *= own
+        if weight == 0:
+            return
+        factor = weight * other.scale / self.scale
+        everything = np.arange(len(self.state.shared.rows), dtype=np.int32)
+        kernels.add_scaled(self.state.shared.rows, everything, other.state.shared.rows, factor)
+        self.totals[:] += factor * other.totals
+        self.state.settle()
+
+    def exchange(self, other: MasterParameters, share: float) -> None:
+        """See the protocol."""
+        self.renormalise()
+        other.renormalise()
+        mine, theirs = self.state.shared.rows, other.state.shared.rows
+        for first in range(0, len(mine), _BLOCK):
+            block = slice(first, first + _BLOCK)
+            moved = mine.dtype.type(share) * (mine[block] - theirs[block])
+            mine[block] -= moved
+            theirs[block] += moved
+        self.state.recount()
+        other.state.recount()
+
+    def content(self) -> dict:
+        """See the protocol."""
+        return {
+            "rows": self.state.shared.rows, "totals": self.totals, "scale": self.scale,
+        }  # fmt: skip
+
+    def restore(self, content: dict) -> None:
+        """See the protocol."""
+        self.state.shared.rows[...] = content["rows"]
+        self.state.shared.totals[0] = content["totals"]
+        self.state.scale = float(content["scale"])
 
     def forget(self, readings) -> None:
         """Drop what none of these readings, all that are in use, needs any more."""
@@ -149,14 +221,21 @@ class MasterParameters:
 
     def renormalise(self) -> None:
         """Fold the scale into the rows; costs by the size of the matrix."""
-        scale = self.scale
+        scale, totals = self.scale, self.totals * self.scale
         self.state.renormalise()
         self._one_total()
         self._folds.append(scale)
         self.unit += math.log(scale)
-        for entry in self._log or ():
+        if self._log is None:
+            return
+        for entry in self._log:
             entry.delta[...] *= entry.delta.dtype.type(scale)
             entry.totals[...] *= scale
+        # The totals have just been counted again.  What they were off by is off in those that were
+        # read before, too; taken from all of them alike it would grow from fold to fold.
+        none = self.state.shared.rows[:0]
+        self._log.append(_Entry(np.zeros(0, np.int32), none, self.totals - totals))
+        self._logged += 1
 
     def _add_entry(self, entry, factor):
         entry.delta[...] *= entry.delta.dtype.type(factor)
@@ -165,7 +244,36 @@ class MasterParameters:
         self.totals[:] += entry.totals
         self._remember(entry)
 
+    def _take_from_all(self, since, share):
+        """``rows -= share (rows - L)``, L the sum of the entries `since`."""
+        rows = self.state.shared.rows
+        everywhere = np.arange(len(rows), dtype=np.int32)
+        entry = _Entry(everywhere, rows.copy(), self.totals.copy())
+        for other in since:
+            kernels.add_scaled(entry.delta, other.touched, other.delta, -1.0)
+            entry.totals[:] -= other.totals
+        self._add_entry(entry, -share)
+
+    def _clip(self, touched):
+        """``v <- max(v, prior)`` in the rows `touched`; the scale is positive."""
+        rows = self.state.shared.rows
+        touched = touched[kernels.any_below_zero(rows, touched)]
+        if not len(touched):
+            return
+        before, old = rows[touched], self.totals.copy()
+        if len(rows) == 1:
+            np.maximum(self.totals, 0, out=self.totals)
+            self.state.settle()
+        else:
+            rows[touched] = np.maximum(before, 0)
+        delta = rows[touched] - before
+        if len(rows) > 1:
+            self.totals[:] += delta.sum(axis=0, dtype=np.float64)
+        if self._log is not None:
+            self._remember(_Entry(touched, delta, self.totals - old))
+
     def _remember(self, entry):
+        self._step.append(entry)
         self._log.append(entry)
         self._logged += 1
 
@@ -175,12 +283,20 @@ class MasterParameters:
         totals[1:] = 0
 
 
+def _union(touched) -> np.ndarray:
+    """The rows that are in any of these arrays, ascending."""
+    return np.unique(np.concatenate(touched))
+
+
 def _total(entries) -> _Entry:
-    """The sum of several entries, as a new one."""
-    touched = np.unique(np.concatenate([entry.touched for entry in entries]))
+    """The sum of several entries, as a new one: of the rows that have changed on the whole."""
+    touched = _union([entry.touched for entry in entries])
     first = entries[0]
     delta = np.zeros((len(touched), first.delta.shape[1]), first.delta.dtype)
     for entry in entries:
         places = np.searchsorted(touched, entry.touched).astype(np.int32)
         kernels.add_scaled(delta, places, entry.delta, 1.0)
+    changed = delta.any(axis=1)
+    if not changed.all():
+        touched, delta = touched[changed], delta[changed]
     return _Entry(touched, delta, sum(entry.totals for entry in entries))

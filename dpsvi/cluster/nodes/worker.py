@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from dpsvi.base import Shared
 from dpsvi.cluster.nodes import kernels
+from dpsvi.cluster.nodes.as_read import Segment
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.cluster.transports.window import Window
 from dpsvi.kernels.memory import aligned
@@ -59,9 +61,12 @@ class Worker:
             self.task = make_task(self.state.model, shared, job.items, batch_size, self.works)
             self._mark = np.zeros(model.shape[0], np.uint8)
             kernels.load(model.real, job.items, job.cluster.statistics)
+            self._segment = None
+            if job.cluster.local_decay == "as_read":
+                self._segment = Segment(model, job.n_jobs)
         else:
             self.state, self.works, self.task = like.state, like.works, like.task
-            self._mark = like._mark
+            self._mark, self._segment = like._mark, like._segment
         self._window, self._base = None, None
         self._next: tuple[int, Work, np.ndarray] | None = None
         self._asked = 0.0
@@ -145,14 +150,17 @@ class Worker:
         n_threads, sizes = min(job.n_jobs, work.n_steps), passes.sizes(work)
         if job.most_blind is not None:
             n_threads = min(n_threads, blind_steps(job.schedule, work.clock, job.most_blind))
+        run = self._run
+        if self._segment is not None:
+            run = partial(self._segment.run, run, held=touched)
         started = self._clock()
         n_done, _ = run_segment(
-            self._run, self.task._replace(works=self.works[:n_threads]), state, job.schedule,
+            run, self.task._replace(works=self.works[:n_threads]), state, job.schedule,
             passes.items(work), sizes, work.clock, job.total_items or passes.n_items,
         )  # fmt: skip
         report = {
             "work_id": work_id, "n_done": n_done, "n_items": int(sizes[:n_done].sum()),
-            "decay": state.scale / scale, "scale": state.scale,
+            "n_threads": n_threads, "decay": state.scale / scale, "scale": state.scale,
             "seconds": self._clock() - started,
         }  # fmt: skip
         rows = state.shared.rows
@@ -162,7 +170,7 @@ class Worker:
         }  # fmt: skip
         form = "end" if grant.header["alone"] else "change"
         number = rows.dtype if self._residual is None else np.dtype(np.uint16)
-        arrays[form] = ((len(touched), rows.shape[1]), number)
+        arrays[form] = ((len(touched), state.model.sent_columns), number)
         return report, arrays
 
     def _read(self, grant, sent):
@@ -175,7 +183,8 @@ class Worker:
         rank, n_ranks, *place = found
         if self._window is None:
             self._window = Window.at(place, rows.shape, rows.dtype, n_ranks)
-            self._base = np.empty_like(rows)  # costs nothing where it is not written to
+            columns = self.state.model.sent_columns
+            self._base = np.empty((len(rows), columns), rows.dtype)  # free where not written to
         base = self._base[: len(sent)]
         kernels.fetch(self._window.rows, sent, rows, base)
         self._window.end(rank)

@@ -139,7 +139,7 @@ def _ends(what: Message | str) -> bool:
 
 
 def _lose(master, rank, reason, here, pulse):
-    _forget(rank, reason, here, pulse)
+    forget(rank, reason, here, pulse)
     if rank in here.frozen and here.near and rank in here.near and launched_with_ulfm():
         # A dead rank is no trouble to this MPI; a stopped one keeps mpiexec from ending.
         with suppress(ProcessLookupError):
@@ -173,7 +173,7 @@ def _dismiss(master, channel, here, pulse, signals, reason) -> None:
             master.pool.give(answer.buffer)
         channel.lost()
         for rank in waiting & channel.gone.keys():  # also those that nobody has been told of yet
-            _forget(rank, channel.gone[rank], here, pulse)
+            forget(rank, channel.gone[rank], here, pulse)
             log.warning("rank %d is lost (%s)", rank, channel.gone[rank])
         waiting -= channel.gone.keys()
         if reason == "interrupted":
@@ -181,7 +181,8 @@ def _dismiss(master, channel, here, pulse, signals, reason) -> None:
         time.sleep(POLLS[0])
 
 
-def _forget(rank, reason, here, pulse):
+def forget(rank, reason, here, pulse) -> None:
+    """Expect nothing more of a rank that is lost."""
     pulse.forget(rank)
     here.lost.add(rank)
     if reason.startswith((SILENT, UNREADABLE)):

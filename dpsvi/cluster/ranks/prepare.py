@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 
+from dpsvi import learners, strategies
 from dpsvi.cluster.options import Cluster
 from dpsvi.training.driver import Job
 from dpsvi.training.ledger import Passes
+
+log = logging.getLogger(__name__)
 
 
 def for_workers(job: Job, options: Cluster, n_workers: int) -> Job:
@@ -19,6 +24,12 @@ def for_workers(job: Job, options: Cluster, n_workers: int) -> Job:
         these options.
     """
     model, shared, passes = job.state.model, job.state.shared, job.passes
+    strategy = strategies.get(options.strategy)
+    if learners.get(model.learner).COUNTS_ONCE and not strategy.incremental:
+        raise ValueError(
+            f"strategy={options.strategy!r} cannot fit {model.name} by changes of statistics "
+            "(incremental inference): each change must count exactly once"
+        )
     if len(shared.item_memory) or len(shared.value_memory):
         raise ValueError(
             "a master and workers cannot remember local parameters between visits: a document may "
@@ -31,4 +42,20 @@ def for_workers(job: Job, options: Cluster, n_workers: int) -> Job:
             passes.n_items, passes.batch_size, passes.n_passes, passes.seed, n_workers,
             passes.clock,
         )  # fmt: skip
-    return job._replace(cluster=options, passes=passes)
+    before = job.strategy_state
+    if before is not None and before[0] != options.strategy:
+        if before[1]:
+            log.warning(
+                "the checkpoint's state of strategy %r is of no use for %r", before[0],
+                options.strategy,
+            )  # fmt: skip
+        before = None
+    schedule = job.schedule
+    if strategy.replicas and n_workers > 1:
+        schedule = _of_replicas(schedule, n_workers)
+    return job._replace(cluster=options, passes=passes, schedule=schedule, strategy_state=before)
+
+
+def _of_replicas(schedule, n_workers):
+    """Rates for steps on one of so many replicas; see :class:`dpsvi.base.Strategy`."""
+    return lambda t: 1 - (1 - np.asarray(schedule(t), np.float64)) ** n_workers

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpsvi import learners
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.options import Cluster
@@ -16,7 +17,7 @@ from dpsvi.cluster.virtual import Timing
 from dpsvi.training import thread_pool
 from dpsvi.training.driver import Job, run_locally
 from dpsvi.training.ledger import Passes, Work
-from dpsvi.training.state import State, step_tables
+from dpsvi.training.state import State
 from dpsvi.training.task import Task, make_task, make_works
 
 _QUANTILES = 21
@@ -114,10 +115,9 @@ def _pass(job, n_threads) -> tuple[State, Task, np.ndarray]:
     order = order[: passes.n_items].astype(np.int32)
     starts = np.arange(0, len(order), passes.batch_size)
     sizes = np.diff(np.append(starts, len(order)))
-    scales, gains, n_steps = step_tables(
-        np.full(len(sizes), _RATE), state.scale, sizes, total, state.model.additive,
-        state.model.real,
-    )  # fmt: skip
+    rates = np.full(len(sizes), _RATE)
+    tables = learners.get(state.model.learner).tables
+    scales, gains, n_steps = tables(state.model, rates, state.scale, sizes, total)
     task = make_task(state.model, state.shared, job.items, passes.batch_size, works)
     lengths = np.diff(job.items.offsets)
     n_values = np.array([lengths[order[s : s + passes.batch_size]].sum() for s in starts])
@@ -138,7 +138,7 @@ def _steps(job, n_threads, one_by_one=False) -> _Run:
     """Time the steps of a pass: all of them, or each of them on one thread."""
     state, task, n_values = _pass(job, n_threads)
     n_steps = len(n_values)
-    before = state.shared.totals.sum()
+    before = state.shared.rows.astype(np.float64)
     seconds = []
     whole = time.perf_counter()
     if not one_by_one:
@@ -150,9 +150,11 @@ def _steps(job, n_threads, one_by_one=False) -> _Run:
             seconds.append(time.perf_counter() - started)
             task.counter[0] = step + 1  # the thread looked for one more
     whole = time.perf_counter() - whole
-    added = state.shared.totals.sum() - before
+    # By how far the rows have moved: what is added may have either sign, and then this is less
+    # than was lost, since losses cancel.
+    moved = np.abs(state.shared.rows - before).sum()
     lost = state.shared.totals.sum() - state.shared.rows.sum(dtype=np.float64)
-    return _Run(n_values, np.array(seconds), whole, float(lost / added))
+    return _Run(n_values, np.array(seconds), whole, float(abs(lost) / moved) if moved else 0.0)
 
 
 def _exchange(job, b, n_workers, slower, step, value) -> _Exchange:

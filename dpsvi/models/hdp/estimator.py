@@ -220,4 +220,5 @@ def _tables(state):
     return count_tables(state.shared.rows[-1], state.scale, n_topics)
 
 
+FITTED_TO = "corpus"
 ESTIMATOR = DPSVIHDP

@@ -54,6 +54,8 @@ def make_model(
         local=LOCAL_STEPS[local_step],
         scratch=partial(scratch, columns),
         common_rows=1,
+        nonnegative=True,
+        used_columns=n_topics,
     )
 
 

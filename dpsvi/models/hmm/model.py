@@ -9,7 +9,7 @@ import numpy as np
 
 from dpsvi.base import Model
 from dpsvi.models.hmm.chunk import scratch
-from dpsvi.models.hmm.local import Weights, expect, local, split, unpack
+from dpsvi.models.hmm.local import CATEGORICAL, Weights, expect, local, split, unpack
 
 
 def from_arrays(shape, prior, hyper) -> Model:
@@ -17,7 +17,7 @@ def from_arrays(shape, prior, hyper) -> Model:
     marked, n_components, n = hyper[1:4].astype(int).tolist()
     return Model(
         name="hmm", shape=shape, prior=prior, hyper=hyper, local=local,
-        scratch=partial(scratch, n_components, n, n + marked),
+        scratch=partial(scratch, n_components, n, n + marked), nonnegative=hyper[0] == CATEGORICAL,
     )  # fmt: skip
 
 

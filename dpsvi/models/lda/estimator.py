@@ -259,4 +259,5 @@ class DPSVILDA(TopicEstimator):
         return make_model(n_words, self.n_components, alpha, eta, **self._model_options())
 
 
+FITTED_TO = "corpus"
 ESTIMATOR = DPSVILDA

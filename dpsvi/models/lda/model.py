@@ -58,6 +58,8 @@ def make_model(
         local=LOCAL_STEPS[local_step],
         scratch=partial(scratch, columns),
         item_memory=columns if warm_documents else 0,
+        nonnegative=True,
+        used_columns=n_topics,
     )
 
 
@@ -68,5 +70,5 @@ def with_responsibilities(model: Model) -> Model:
     hyper[columns + SWEEPS] = min(hyper[columns + SWEEPS], FIRST_SWEEPS)
     return model._replace(
         hyper=hyper, local=responsibilities.local, item_memory=0, value_memory=columns,
-        additive=True,
+        learner="incremental",
     )  # fmt: skip

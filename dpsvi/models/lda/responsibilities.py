@@ -47,7 +47,7 @@ def sum_kept(items, kept, rows):
 
 
 def local(shared, scale, hyper, items, batch, work):
-    """See :class:`dpsvi.base.Model`; needs ``additive`` and ``value_memory`` = columns."""
+    """See :class:`dpsvi.base.Model`; incremental, with ``value_memory`` = columns."""
     rows, kept = shared.rows, shared.value_memory
     n_rows, n_columns = rows.shape
     real = rows.dtype.type

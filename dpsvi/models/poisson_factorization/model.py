@@ -73,6 +73,7 @@ def from_arrays(shape, prior, hyper) -> Model:
     return Model(
         name="poisson_factorization", shape=shape, prior=prior, hyper=hyper, local=local,
         scratch=partial(_scratch, shape), common_rows=shape[0], item_memory=shape[1],
+        nonnegative=True, used_columns=int(hyper[N_COMPONENTS]),
     )  # fmt: skip
 
 

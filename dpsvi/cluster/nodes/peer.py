@@ -1,0 +1,184 @@
+"""A node of a cluster without a master: a replica, its part of the steps, messages to others.
+
+It knows no clock but the one it is given, and nothing of MPI: messages go in by :meth:`Peer.take`,
+and each turn gives at most one to send.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+
+from dpsvi.cluster.nodes.allotment import LOCAL_STEPS
+from dpsvi.cluster.nodes.exchanges import Exchange
+from dpsvi.cluster.nodes.shares import shares
+from dpsvi.cluster.transports.messages import Message, Pool
+from dpsvi.training import thread_pool
+from dpsvi.training.driver import SMALL_SCALE, Job, blind_steps, run_segment
+from dpsvi.training.ledger import Work
+from dpsvi.training.state import State
+from dpsvi.training.task import make_task, make_works
+
+_TURNS_A_PASS = 16  # at least, of each node: it takes log2(n) messages to hear of all others
+
+
+class Peer:
+    """One node of a job.
+
+    Parameters
+    ----------
+    job : Job
+        Its state is where all nodes start from, and its ledger says what there is to do; neither
+        is changed.
+    node, n_nodes : int
+    run : callable
+        How the steps of a segment are done, as in :func:`dpsvi.training.driver.run_segment`.
+    clock : callable
+        Seconds.
+    like : Peer or None
+        One of the same process whose memory for local steps this one shares: only one of them
+        computes at a time.
+    pool : Pool or None
+        For its messages.
+
+    Attributes
+    ----------
+    state : State
+        The replica.
+    left : deque of Work
+        What this node has still to do.
+    """
+
+    def __init__(
+        self, job: Job, node: int, n_nodes: int, run=thread_pool.run, clock=time.perf_counter,
+        like: Peer | None = None, pool: Pool | None = None,
+    ):  # fmt: skip
+        self.job, self.node, self.n_nodes, self.pool = job, node, n_nodes, pool or Pool()
+        self._run, self._clock = run, clock
+        self.state = copy_of(job.state, job.n_jobs)
+        model, batch_size = self.state.model, job.passes.batch_size
+        if like is None:
+            works = make_works(model, job.items, batch_size, job.n_jobs)
+            self.task = make_task(model, self.state.shared, job.items, batch_size, works)
+        else:
+            self.task = like.task._replace(shared=self.state.shared, hyper=model.hyper)
+        self.strategy = job.cluster.make_strategy()
+        self.left = deque(shares(job.passes, n_nodes)[node])
+        self.n_done = 0  # steps of this node
+        self.n_items = 0
+        self._n_given = sum(work.n_steps for work in self.left)
+        first = job.passes.clock
+        # Of n steps of all nodes this one makes one.
+        self._schedule = lambda t: job.schedule(first + n_nodes * np.asarray(t))
+        self._n_bytes, self._deaf = 0, 0  # since the last turn; turns since the last merge
+        self.begin()
+
+    def begin(self) -> None:
+        """Start, or go on, from parameters that all nodes have."""
+        self.exchanges: list[Exchange] = []
+        self._counted = self.n_done, self.n_items
+        self.strategy.begin(self.state, self.node, self.n_nodes)
+
+    def restart(self, state: State) -> None:
+        """Go on from `state`, which is what all nodes had together; what was counted is in it."""
+        mine = self.state
+        mine.shared.rows[...] = state.shared.rows
+        mine.scale, mine.step, mine.items = 1.0, state.step, state.items
+        mine.model.hyper[:] = state.model.hyper
+        mine.recount()
+        self.begin()
+
+    @property
+    def finished(self) -> bool:
+        """Whether this node has done its part."""
+        return not self.left
+
+    @property
+    def share_done(self) -> float:
+        """How much of its part, in [0, 1]."""
+        return self.n_done / self._n_given if self._n_given else 1.0
+
+    def take(self, message: Message) -> None:
+        """Merge what another node sent."""
+        self.strategy.merge(self.state, message.header["numbers"], message.arrays)
+        self._n_bytes += message.n_bytes
+        self._deaf = 0
+        self.pool.give(message.buffer)
+
+    def turn(self, ready: Callable[[int], bool] = lambda node: True) -> tuple[int, Message] | None:
+        """Make the next local steps; returns a message and the node it is for.
+
+        There is none where that node is not `ready`: it keeps the share then.
+        """
+        job, state, passes = self.job, self.state, self.job.passes
+        work = self._next()
+        n_threads, sizes = min(job.n_jobs, work.n_steps), passes.sizes(work)
+        if job.most_blind is not None:
+            n_threads = min(n_threads, blind_steps(self._schedule, self.n_done, job.most_blind))
+        started = self._clock()
+        n_done, _ = run_segment(
+            self._run, self.task._replace(works=self.task.works[:n_threads]), state,
+            self._schedule, passes.items(work), sizes, self.n_done,
+            job.total_items or passes.n_items,
+        )  # fmt: skip
+        seconds = self._clock() - started
+        if n_done < work.n_steps:
+            self.left.appendleft(work._replace(first=work.first + n_done))
+        if n_done < work.n_steps or state.scale < SMALL_SCALE:
+            state.renormalise()
+        n_items = int(sizes[:n_done].sum())
+        self.n_done += n_done
+        self.n_items += n_items
+        to, message = self.strategy.target(), None
+        if to is not None and ready(to):
+            message = self._message("share", *self.strategy.send(state))
+            self._n_bytes += message.n_bytes
+        self.exchanges.append(
+            Exchange(
+                self.node, n_items, self._n_bytes, 0.0, self._deaf, seconds, n_done, n_threads
+            )
+        )
+        self._n_bytes, self._deaf = 0, self._deaf + (self.n_nodes > 1)
+        return None if message is None else (to, message)
+
+    def whole(self) -> Message:
+        """A message with all that this node holds, which stays here, and what it has left to do."""
+        numbers, arrays = self.strategy.whole(self.state)
+        left = np.array([work[:4] for work in self.left], np.int64).reshape(-1, 4)
+        exchanges = np.array(self.exchanges, np.float64).reshape(-1, len(Exchange._fields))
+        message = self._message("whole", numbers, {**arrays, "left": left, "exchanges": exchanges})
+        n_done, n_items = self._counted
+        message.header.update(n_done=self.n_done - n_done, n_items=self.n_items - n_items)
+        return message
+
+    def _message(self, kind, numbers, arrays) -> Message:
+        return self.pool.message({"kind": kind, "node": self.node, "numbers": numbers}, **arrays)
+
+    def _next(self) -> Work:
+        """The steps of the next turn."""
+        job = self.job
+        most = job.n_jobs * (job.local_steps or LOCAL_STEPS)
+        if job.local_steps is None:
+            most = min(most, job.passes.steps_a_pass // (self.n_nodes * _TURNS_A_PASS))
+        if job.most_blind is not None:  # a replica must not come far from the others
+            blind = job.most_blind * self.strategy.bears
+            most = min(most, blind_steps(self._schedule, self.n_done, blind))
+        work = self.left.popleft()
+        last = min(work.last, work.first + max(1, most))
+        if last < work.last:
+            self.left.appendleft(work._replace(first=last))
+        return work._replace(last=last)
+
+
+def copy_of(state: State, n_threads: int) -> State:
+    """A replica of `state`, with memory of its own for so many threads."""
+    model, shared = state.model, state.shared
+    replica = State.resume(
+        model._replace(hyper=model.hyper.copy()), shared.rows.copy(), n_threads, step=state.step,
+        items=state.items,
+    )  # fmt: skip
+    replica.scale = state.scale
+    return replica

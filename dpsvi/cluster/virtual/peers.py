@@ -1,0 +1,129 @@
+"""A virtual cluster without a master: nodes that push to each other, in virtual time.
+
+A node merges what has come, makes its steps, and sends; its messages leave over its own link, one
+after the other, while it goes on.  Word that a message was read takes the latency.  At the end all
+send what they hold to the first node, whose link, where ``Network.shared``, takes one message after
+the other.
+"""
+
+from __future__ import annotations
+
+from dpsvi.cluster.nodes.consensus import Consensus, Looks
+from dpsvi.cluster.nodes.exchanges import histogram
+from dpsvi.cluster.nodes.peer import Peer
+from dpsvi.cluster.transports.messages import Message, deliver
+from dpsvi.cluster.virtual.virtual_time import VirtualTime
+from dpsvi.training.driver import Job, Snapshot
+from dpsvi.training.signals import Deferred
+
+
+def fit_peers(job: Job, timing) -> bool:
+    """Carry out `job` on its ``job.cluster``; whether the observer ended it."""
+    simulation = _Peers(job, timing)
+    try:
+        simulation.run()
+    except KeyboardInterrupt:
+        snapshot = simulation.consensus()
+        if job.checkpoint is not None:
+            job.checkpoint(snapshot, True)
+        raise
+    snapshot = simulation.end()
+    if not simulation.ended:
+        simulation.ended = simulation.looks.end(snapshot)
+    if job.checkpoint is not None:
+        job.checkpoint(snapshot, False)
+    return simulation.ended
+
+
+class _Peers(VirtualTime):
+    """Nodes, and messages on their way."""
+
+    def __init__(self, job: Job, timing):
+        n = job.cluster.n_workers
+        super().__init__(job, timing, range(n))
+        first = Peer(job, 0, n, self.run_steps, self.clock)
+        rest = (Peer(job, i, n, self.run_steps, self.clock, like=first) for i in range(1, n))
+        self.peers = [first, *rest]
+        self.ended = False
+        self.looks = Looks(first)
+        self._link = [0.0] * n  # when it is free again
+        self._inbox: list[list[Message]] = [[] for _ in range(n)]
+        self._flying: dict[int, Message] = {}  # by number
+        self._n_sent = 0
+        self._unread: set[tuple[int, int]] = set()  # (from, to) of messages that were not yet read
+
+    def run(self) -> None:
+        """Until all steps are done."""
+        for node in range(len(self.peers)):
+            self.at(0.0, self._turn, node)
+        with Deferred() as signals:
+            while self.events and not self.ended:
+                self.step()
+                signals.deliver()
+
+    def end(self) -> Snapshot:
+        """Let all send what they hold to the first node, and take the time of that."""
+        network = self.options.network
+        if len(self.peers) > 1:
+            seconds = [
+                peer.whole().n_bytes / network.bandwidth for peer in self.peers[1:]
+            ]
+            self.now += network.latency + (sum(seconds) if network.shared else max(seconds))
+        snapshot = self.consensus()
+        report, exchanges = self.job.report, self._all.exchanges
+        if report is not None:
+            report.update(
+                exchanges=exchanges, staleness=histogram(exchanges), seconds=self.now, busy=0.0,
+                lost={}, bytes=sum(exchange.n_bytes for exchange in exchanges),
+                timing=self.timing,
+            )  # fmt: skip
+        return snapshot
+
+    def consensus(self) -> Snapshot:
+        """Of all nodes and all messages, which all stay as they are."""
+        seconds = self.job.seconds + self.now
+        self._all = Consensus(self.peers[0], seconds)
+        for peer in self.peers[1:]:
+            self._all.add(peer.whole())
+        for message in [*self._flying.values(), *(m for box in self._inbox for m in box)]:
+            self._all.add(message)
+        return self._all.snapshot()
+
+    def _turn(self, node):
+        """Merge what has come, make steps, send; and again at the end of that."""
+        peer, timing = self.peers[node], self.timing
+        began, slower, self.computing = self.now, self.slower[node], node
+        for message in self._inbox[node]:
+            self.now += (timing.turn + timing.touch * message.n_bytes) * slower
+            peer.take(message)
+            known = self.now + self.options.network.latency
+            self.at(known, self._unread.discard, (message.header["node"], node))
+        self._inbox[node].clear()
+        if not peer.finished:
+            found = peer.turn(lambda to: (node, to) not in self._unread
+                              and not self.peers[to].finished)  # fmt: skip
+            if found is not None:
+                to, message = found
+                self.now += timing.touch * message.n_bytes * slower
+                self._send(node, to, message)
+            if node == 0:
+                self.ended |= self.looks(self.job.seconds + self.now)
+                if self.job.checkpoint is not None and self.job.checkpoint.due:
+                    self.job.checkpoint(self.consensus(), True)
+            self.at(self.now, self._turn, node)
+        self.now = began
+
+    def _send(self, node, to, message):
+        network = self.options.network
+        leaves = max(self.now, self._link[node]) + message.n_bytes / network.bandwidth
+        self._link[node] = leaves
+        number, self._n_sent = self._n_sent, self._n_sent + 1
+        copy = deliver(message, self.peers[node].pool, self.peers[to].pool)
+        self._flying[number] = copy
+        self._unread.add((node, to))
+        self.at(leaves + network.latency, self._arrive, to, number)
+
+    def _arrive(self, to, number):
+        self._inbox[to].append(self._flying.pop(number))
+        if self.peers[to].finished:
+            self._turn(to)

@@ -1,0 +1,97 @@
+"""Stochastic gradient push (SGP; Assran et al. 2019): nodes push halves of a mass, no master.
+
+Node i holds a mass x_i and a weight w_i, 1 at first, and fits with the de-biased parameters
+
+    z_i = prior + x_i / w_i.
+
+After B local steps it keeps half of both and sends the other half to one node, of the directed
+exponential graph: at distance 1, 2, 4, ... in turn.  Whoever receives adds.  No push changes the
+sums of x and w over all nodes and all messages on the way, and their quotient is the mean that all
+z tend to.  Neither does anybody wait: a node goes on with what has come.
+
+A local step on z_i moves it by exactly ``rho (target - z_i)``, so x_i by w_i times as much.  The
+other form, that moves x_i by ``rho (target - z_i)``, can leave the natural parameters' domain where
+w_i is below rho; this one cannot, and a merge is a convex mixture of two z.
+
+The mass is kept as the rows of the state and 1 / w is its scale, so that local steps know nothing
+of it.  A push is dense: it sends, and costs, the whole matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from dpsvi.base import Peers
+
+_NO_MASTER = "there is no master"
+
+
+class Strategy(Peers):
+    """See :class:`dpsvi.base.Peers`.
+
+    Attributes
+    ----------
+    weight : float
+        w of this node.
+    """
+
+    incremental = False  # the mean of n nodes would get 1 / n of each change
+    refuses: ClassVar[dict[str, str]] = {
+        "master_batch": _NO_MASTER,
+        "global_rate": _NO_MASTER,
+        "strict": "there is no unstable rate",
+        "statistics": "rounding errors would be lost from the mass",
+        "prefetch": "nobody waits for parameters",
+        "waiting": "nobody waits for parameters",
+        "master_works": _NO_MASTER,
+    }
+
+    def __init__(self):
+        self.weight = 1.0
+        self._node, self._n_nodes, self._n_sent = 0, 1, 0
+        self._folded = 1.0  # the scale when the rows were last exactly the mass
+
+    def begin(self, state, node: int, n_nodes: int) -> None:
+        """Give this node a weight of 1."""
+        self.weight, self._node, self._n_nodes, self._n_sent = 1.0, node, n_nodes, 0
+        state.renormalise()
+        self._folded = 1.0
+
+    def target(self) -> int | None:
+        """The next node of the exponential graph."""
+        if self._n_nodes == 1:
+            return None
+        distance = 2 ** (self._n_sent % math.ceil(math.log2(self._n_nodes)))
+        self._n_sent += 1
+        return (self._node + distance) % self._n_nodes
+
+    def send(self, state) -> tuple[dict, dict]:
+        """Half of the mass and the weight; the other half stays."""
+        self._fold(state)
+        state.shared.rows[...] *= state.model.real.type(0.5)
+        self._weigh(state, self.weight / 2)
+        return {"weight": self.weight}, {"rows": state.shared.rows}
+
+    def whole(self, state) -> tuple[dict, dict]:
+        """All of both."""
+        self._fold(state)
+        return {"weight": self.weight}, {"rows": state.shared.rows}
+
+    def merge(self, state, numbers: dict, arrays: dict) -> None:
+        """Add a mass and a weight."""
+        self._fold(state)
+        state.shared.rows[...] += arrays["rows"]
+        self._weigh(state, self.weight + numbers["weight"])
+
+    def _fold(self, state):
+        """Make the rows the mass again: local steps have changed the scale."""
+        if state.scale != self._folded:
+            state.shared.rows[...] *= state.model.real.type(state.scale / self._folded)
+            state.scale = self._folded
+            state.recount()
+
+    def _weigh(self, state, weight):
+        self.weight = weight
+        state.scale = self._folded = 1.0 / weight
+        state.recount()

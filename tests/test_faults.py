@@ -443,7 +443,7 @@ def test_nan_ends_the_fit_with_4_and_keeps_the_last_good_checkpoint(kind, corpus
     program.write_text(
         "import sys\n"
         "import numpy as np\n"
-        "from dpsvi import monitor\n"
+        "from dpsvi.estimators import monitor\n"
         "from dpsvi.__main__ import main\n"
         "call = monitor.Monitor.__call__\n"
         "def poison(self, event):\n"

@@ -520,3 +520,20 @@ def test_changes_of_statistics_must_count_once(strategy):
     else:
         with pytest.raises(ValueError, match=f"'{strategy}' cannot fit toy by changes"):
             for_workers(job, Cluster(strategy=strategy), 2)
+
+
+def test_a_node_that_nobody_sends_to_keeps_some_mass():
+    """It is finite after 5,000 turns, and what it has is still its own parameters."""
+    strategy = strategies.get("push_sum")()
+    prior = np.full((1, 2), 0.5, FLOAT)
+    model = Model("toy", (3, 2), prior, np.zeros(0), ones, scratch=lambda longest: 0)
+    state = State.resume(model, np.arange(6, dtype=FLOAT).reshape(3, 2), 1)
+    before = state.natural()
+    strategy.begin(state, 0, 4)
+    n_sent = 0
+    for _ in range(5000):
+        if strategy.target() is not None:
+            strategy.send(state)
+            n_sent += 1
+    assert 10 < n_sent < 30 and strategy.weight == 0.5**n_sent
+    np.testing.assert_allclose(state.natural(), before, rtol=1e-6)

@@ -13,6 +13,8 @@ A local step on z_i moves it by exactly ``rho (target - z_i)``, so x_i by w_i ti
 other form, that moves x_i by ``rho (target - z_i)``, can leave the natural parameters' domain where
 w_i is below rho; this one cannot, and a merge is a convex mixture of two z.
 
+A node of very little weight sends nothing until it has received more.
+
 The mass is kept as the rows of the state and 1 / w is its scale, so that local steps know nothing
 of it.  A push is dense: it sends, and costs, the whole matrix.
 """
@@ -25,6 +27,9 @@ from typing import ClassVar
 from dpsvi.base import Peers
 
 _NO_MASTER = "there is no master"
+# A node with less than this keeps what it has.  One that nobody sends to for a while, since others
+# are slow or lost, would halve its mass until it is below the smallest float32.
+_LEAST_SENT = 2.0**-20
 
 
 class Strategy(Peers):
@@ -60,7 +65,7 @@ class Strategy(Peers):
 
     def target(self) -> int | None:
         """The next node of the exponential graph."""
-        if self._n_nodes == 1:
+        if self._n_nodes == 1 or self.weight < _LEAST_SENT:
             return None
         distance = 2 ** (self._n_sent % math.ceil(math.log2(self._n_nodes)))
         self._n_sent += 1

@@ -283,3 +283,17 @@ class TopicCorpus:
             self.n_words,
             vocabulary,
         )
+
+
+# --- a local step --------------------------------------------------------------------------------
+
+
+def count_visits(shared, scale, hyper, items, batch, work):
+    """One unit for every visit of every item."""
+    n = 0
+    for d in batch:
+        work.touched[n] = items.index[items.offsets[d]]
+        for k in range(work.stats.shape[1]):
+            work.stats[n, k] = 1
+        n += 1
+    return n

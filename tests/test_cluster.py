@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from reference import FixedPasses, TopicCorpus, documents_of, svi
+from reference import FixedPasses, TopicCorpus, count_visits, documents_of, svi
 
 from dpsvi import engines, strategies
 from dpsvi.base import Model
@@ -257,18 +257,7 @@ def test_stale_updates_across_a_fold_of_the_scale(corpus, strategy):
 # --- no item is lost or doubled -------------------------------------------------------------------
 
 
-def count(shared, scale, hyper, items, batch, work):
-    """One unit for every visit of every item."""
-    n = 0
-    for d in batch:
-        work.touched[n] = items.index[items.offsets[d]]
-        for k in range(work.stats.shape[1]):
-            work.stats[n, k] = 1
-        n += 1
-    return n
-
-
-def toy(n_items, local=count, hyper=0.0):
+def toy(n_items, local=count_visits, hyper=0.0):
     model = Model(
         name="toy", shape=(n_items, 3), prior=np.zeros(3, FLOAT), hyper=np.array([hyper]),
         init=lambda rng: np.zeros((n_items, 3), FLOAT), local=local, scratch=lambda longest: 0,

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from reference import FixedPasses, TopicCorpus, documents_of, svi
+from reference import FixedPasses, TopicCorpus, count_visits, documents_of, svi
 from scipy.sparse import csr_array
 
 from dpsvi import (
@@ -114,23 +114,12 @@ def test_no_momentum_is_the_decay_strategy_bit_for_bit(corpus, n_workers, master
     assert np.array_equal(*found)
 
 
-def ones(shared, scale, hyper, items, batch, work):
-    """One unit for every item, each in a row of its own."""
-    n = 0
-    for d in batch:
-        work.touched[n] = items.index[items.offsets[d]]
-        for k in range(work.stats.shape[1]):
-            work.stats[n, k] = 1
-        n += 1
-    return n
-
-
 def nothing(shared, scale, hyper, items, batch, work):
     """A local step that finds nothing."""
     return 0
 
 
-def toy(n_items, additive, n_passes, rate, local=ones, real=FLOAT, **cluster):
+def toy(n_items, additive, n_passes, rate, local=count_visits, real=FLOAT, **cluster):
     """All parameters are the same number; a step is a pass, its target is 1."""
     model = Model(
         name="toy", shape=(n_items, 3), prior=np.zeros(3, real), hyper=np.zeros(1),
@@ -526,7 +515,7 @@ def test_a_node_that_nobody_sends_to_keeps_some_mass():
     """It is finite after 5,000 turns, and what it has is still its own parameters."""
     strategy = strategies.get("push_sum")()
     prior = np.full((1, 2), 0.5, FLOAT)
-    model = Model("toy", (3, 2), prior, np.zeros(0), ones, scratch=lambda longest: 0)
+    model = Model("toy", (3, 2), prior, np.zeros(0), count_visits, scratch=lambda longest: 0)
     state = State.resume(model, np.arange(6, dtype=FLOAT).reshape(3, 2), 1)
     before = state.natural()
     strategy.begin(state, 0, 4)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from dpsvi.base import Items
 from dpsvi.errors import check_choice, check_number
-from dpsvi.estimators.base import SVIEstimator, unchanged_on_error, with_callbacks
+from dpsvi.estimators.base import RUN_ATTRIBUTES, SVIEstimator, unchanged_on_error, with_callbacks
 from dpsvi.estimators.engine_parameters import own_parameters
 from dpsvi.estimators.monitor import Monitor
 from dpsvi.files import io
@@ -27,15 +27,7 @@ _FITTED = """\
     history_ : list of dict
         ``step, docs, seconds, rate`` of every evaluation, and with `validation_size` ``score``: as
         the method :meth:`score`, if the notes say nothing else.
-    interrupted_ : int
-        0, or the exit status (130 for Ctrl-C) of the signal that ended the fit early.
-    exchanges_ : dict
-        With ``engine="mpi"`` or ``"simulated"`` what was sent and waited for, and in how many
-        exchanges which B and p were used (``local_steps``, ``threads``), answers were withheld
-        (``withheld``) and `global_rate` was reduced (``reduced``, of ``global_steps``).  Else
-        ``threads``: how many steps were made with so many of them at work.
-    n_iter_, n_batch_iter_ : int
-        Passes and steps done.
+""" + RUN_ATTRIBUTES + """\
     n_features_in_, feature_names_in_
         As in scikit-learn."""
 

@@ -53,6 +53,19 @@ _FREE = {
 }  # fmt: skip
 
 
+RUN_ATTRIBUTES = """\
+    interrupted_ : int
+        0, or the exit status (130 for Ctrl-C) of the signal that ended the fit early.
+    exchanges_ : dict
+        With ``engine="mpi"`` or ``"simulated"`` what was sent and waited for, and in how many
+        exchanges which B and p were used (``local_steps``, ``threads``), answers were withheld
+        (``withheld``) and `global_rate` was reduced (``reduced``, of ``global_steps``).  Else
+        ``threads``: how many steps were made with so many of them at work.
+    n_iter_, n_batch_iter_ : int
+        Passes and steps done.
+"""
+
+
 class SVIEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators.  Subclasses store their parameters and call :meth:`_train`.
 

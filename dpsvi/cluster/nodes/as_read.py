@@ -61,7 +61,7 @@ def write_rows(rows, held, change, nonnegative):
     zero = rows.dtype.type(0)
     for i in held:
         row, x = rows[i], change[i]
-        # RACE: as in `engines.loop.add_rows`, the over-writes of eq. (2).
+        # RACE: as in `training.loop.add_rows`, the over-writes of eq. (2).
         for k in range(row.shape[0]):
             u = row[k] + x[k]
             row[k] = zero if nonnegative and u < zero else u

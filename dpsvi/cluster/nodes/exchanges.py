@@ -31,13 +31,17 @@ def histogram(exchanges: Sequence[Exchange]) -> dict[int, int]:
     return dict(sorted(Counter(e.staleness for e in exchanges).items()))
 
 
-def used(exchanges: Sequence[Exchange]) -> dict[str, dict]:
-    """The B and p that were used, whatever was asked for: how often each of them was."""
+def reported(exchanges: Sequence[Exchange]) -> dict:
+    """What a fit reports of them: all of them, and how often each D', B and p was met or used."""
     values = {
         "local_steps": [e.local_steps for e in exchanges],
         "threads": [e.n_threads for e in exchanges],
     }
-    return {name: dict(sorted(Counter(v).items())) for name, v in values.items()}
+    return {
+        "exchanges": exchanges, "staleness": histogram(exchanges),
+        "bytes": sum(exchange.n_bytes for exchange in exchanges),
+        **{name: dict(sorted(Counter(found).items())) for name, found in values.items()},
+    }  # fmt: skip
 
 
 def summary(exchanges: Sequence[Exchange], busy: float, seconds: float) -> str:

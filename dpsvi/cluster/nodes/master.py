@@ -15,7 +15,7 @@ import numpy as np
 from dpsvi.base import Event, Reading, Update
 from dpsvi.cluster.nodes import kernels
 from dpsvi.cluster.nodes.allotment import Allotment
-from dpsvi.cluster.nodes.exchanges import Exchange, histogram, summary, used
+from dpsvi.cluster.nodes.exchanges import Exchange, reported, summary
 from dpsvi.cluster.nodes.parameters import MasterParameters
 from dpsvi.cluster.nodes.worker import describe
 from dpsvi.cluster.transports import messages
@@ -389,9 +389,6 @@ class Master:
             log.info("global_rate reduced in %d of %d global steps", reduced, n_steps)
         if self.job.report is not None:
             self.job.report.update(
-                exchanges=self.exchanges, staleness=histogram(self.exchanges),
-                seconds=self.seconds, busy=self.busy, lost=dict(self.lost),
-                bytes=sum(exchange.n_bytes for exchange in self.exchanges),
-                global_steps=n_steps, reduced=reduced, withheld=len(self._withheld),
-                **used(self.exchanges),
+                seconds=self.seconds, busy=self.busy, lost=dict(self.lost), global_steps=n_steps,
+                reduced=reduced, withheld=len(self._withheld), **reported(self.exchanges),
             )  # fmt: skip

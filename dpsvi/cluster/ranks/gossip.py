@@ -13,7 +13,7 @@ import logging
 import time
 
 from dpsvi.cluster.nodes.consensus import Consensus, Looks
-from dpsvi.cluster.nodes.exchanges import histogram, summary
+from dpsvi.cluster.nodes.exchanges import reported, summary
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.worker import describe
 from dpsvi.cluster.ranks.lead import forget
@@ -238,10 +238,9 @@ class _Rank:
         log.info("%s", summary(exchanges, 0.0, seconds))
         if self.job.report is not None:
             self.job.report.update(
-                exchanges=exchanges, staleness=histogram(exchanges), seconds=seconds, busy=0.0,
+                **reported(exchanges), seconds=seconds, busy=0.0,
                 lost={rank: self.channel.gone[rank] for rank in self.ranks
                       if self.channel and rank in self.channel.gone},
-                bytes=sum(exchange.n_bytes for exchange in exchanges),
             )  # fmt: skip
 
     # --- messages ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ the other.
 from __future__ import annotations
 
 from dpsvi.cluster.nodes.consensus import Consensus, Looks
-from dpsvi.cluster.nodes.exchanges import histogram
+from dpsvi.cluster.nodes.exchanges import reported
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.transports.messages import Message, deliver
 from dpsvi.cluster.virtual.virtual_time import VirtualTime
@@ -70,12 +70,10 @@ class _Peers(VirtualTime):
             ]
             self.now += network.latency + (sum(seconds) if network.shared else max(seconds))
         snapshot = self.consensus()
-        report, exchanges = self.job.report, self._all.exchanges
-        if report is not None:
-            report.update(
-                exchanges=exchanges, staleness=histogram(exchanges), seconds=self.now, busy=0.0,
-                lost={}, bytes=sum(exchange.n_bytes for exchange in exchanges),
-                timing=self.timing,
+        exchanges = self._all.exchanges
+        if self.job.report is not None:
+            self.job.report.update(
+                **reported(exchanges), seconds=self.now, busy=0.0, lost={}, timing=self.timing,
             )  # fmt: skip
         return snapshot
 

@@ -7,7 +7,7 @@ import numbers
 import numpy as np
 
 from dpsvi.errors import check_choice, check_flag, check_number
-from dpsvi.estimators.base import unchanged_on_error, with_callbacks
+from dpsvi.estimators.base import RUN_ATTRIBUTES, unchanged_on_error, with_callbacks
 from dpsvi.estimators.monitor import Monitor
 from dpsvi.evaluation import completion
 from dpsvi.families.topics.answers import TopicModel
@@ -26,15 +26,7 @@ _FITTED = """\
     history_ : list of dict
         ``step, docs, epoch, seconds, rate`` of every evaluation, and with `validation_size`
         ``perplexity, log_likelihood, unigram_perplexity, score``.
-    interrupted_ : int
-        0, or the exit status (130 for Ctrl-C) of the signal that ended the fit early.
-    exchanges_ : dict
-        With ``engine="mpi"`` or ``"simulated"`` what was sent and waited for, and in how many
-        exchanges which B and p were used (``local_steps``, ``threads``), answers were withheld
-        (``withheld``) and `global_rate` was reduced (``reduced``, of ``global_steps``).  Else
-        ``threads``: how many steps were made with so many of them at work.
-    n_iter_, n_batch_iter_ : int
-        Passes and steps done.
+""" + RUN_ATTRIBUTES + """\
     vocabulary_ : tuple of str or None
     n_features_in_, feature_names_in_
         As in scikit-learn."""

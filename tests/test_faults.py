@@ -257,6 +257,7 @@ def test_a_rank_that_wakes_up_too_late_does_no_harm(kind, shared, corpus_file, t
 
 
 @OPENMPI
+@pytest.mark.alone
 def test_a_slow_rank_does_not_set_the_pace(corpus_file, tmp_path):
     """One of four workers runs a tenth of the time; documents per second of the others' stay."""
 

@@ -36,7 +36,7 @@ def _compiled_kernels() -> Path:
 # Before numba is imported, and inherited by every subprocess.
 os.environ["NUMBA_CACHE_DIR"] = str(_compiled_kernels())
 
-from reference import TopicCorpus  # noqa: E402
+from reference.lda import TopicCorpus  # noqa: E402
 from scipy.sparse import csr_array  # noqa: E402
 
 from dpsvi.corpus import Corpus  # noqa: E402

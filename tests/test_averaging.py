@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from reference import documents_of, natural_step, statistics
+from reference.lda import documents_of, natural_step, statistics
 
 from dpsvi import DPSVILDA
 from dpsvi.averaging import Averaged

@@ -1,0 +1,535 @@
+"""Ranks that die, freeze or crawl, signals, full disks: each test really does it."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tools.mpiexec import EVERY_MPI, launch, needs, until
+
+from dpsvi import DPSVILDA, load_corpus
+from dpsvi.cluster.transports import messages
+from dpsvi.training.checkpoint import read_newest
+
+pytestmark = [pytest.mark.fault, pytest.mark.mpi]
+ULFM = ["--with-ft", "ulfm"]
+OPENMPI = needs("openmpi")
+PATIENT = ["--silent-seconds", "600"]  # what ends sooner has not waited for this
+
+
+@pytest.fixture(scope="module")
+def held_out(corpus_file):
+    """Perplexity of a fit without faults on documents that no fit sees is not needed: the known
+    corpus is small enough to score whole."""
+    lda = DPSVILDA(5, max_iter=40, batch_size=4, random_state=0).fit(corpus_file)
+    return lda.perplexity(load_corpus(corpus_file))
+
+
+def arguments(corpus_file, out, passes, *more):
+    return [
+        "-m", "dpsvi", "fit", "lda", "--corpus", corpus_file, "--topics", "5", "--batch-size", "4",
+        "--passes", passes, "--out", out, "--overwrite", "--local-steps", "4", "--held-out", "20",
+        "--evaluate-every", "10", *more,
+    ]  # fmt: skip
+
+
+def training(out):
+    """Whether steps are being made: the first evaluation was written."""
+    path = out / "metrics.jsonl"
+    return path.exists() and path.read_text().count("perplexity") > 0
+
+
+def perplexity(out, corpus_file):
+    return DPSVILDA.load(out).perplexity(load_corpus(corpus_file))
+
+
+# --- (a), (b) processes that die ------------------------------------------------------------------
+
+
+@OPENMPI
+def test_a_killed_worker_is_done_without(corpus_file, tmp_path, held_out):
+    """Exit 0, the rank named, perplexity as without the fault."""
+    out = tmp_path / "run"
+    run = launch("openmpi", 4, *arguments(corpus_file, out, 300), options=ULFM)
+    until(lambda: training(out))
+    run.send(2)
+    assert run.wait() == 0, run.err
+    assert "rank 2 is lost (its process ended)" in run.err
+    assert perplexity(out, corpus_file) < 1.01 * held_out
+    last = [json.loads(line) for line in (out / "metrics.jsonl").open()][-1]
+    assert last["docs"] == 300 * 380, "every document of every pass"
+
+
+@OPENMPI
+def test_two_workers_killed_one_after_the_other(corpus_file, tmp_path, held_out):
+    out = tmp_path / "run"
+    run = launch("openmpi", 4, *arguments(corpus_file, out, 300), options=ULFM)
+    until(lambda: training(out))
+    run.send(3)
+    time.sleep(1)
+    run.send(1)
+    assert run.wait() == 0, run.err
+    assert "rank 3 is lost" in run.err and "rank 1 is lost" in run.err
+    assert perplexity(out, corpus_file) < 1.01 * held_out
+
+
+@OPENMPI
+def test_two_workers_killed_at_once(corpus_file, tmp_path, held_out):
+    out = tmp_path / "run"
+    run = launch("openmpi", 4, *arguments(corpus_file, out, 300), options=ULFM)
+    until(lambda: training(out))
+    numbers = run.ranks()
+    for rank in (1, 3):
+        os.kill(numbers[rank], signal.SIGKILL)
+    assert run.wait() == 0, run.err
+    assert "rank 3 is lost" in run.err and "rank 1 is lost" in run.err
+    assert perplexity(out, corpus_file) < 1.01 * held_out
+
+
+@OPENMPI
+def test_the_last_worker_killed_leaves_a_checkpoint_of_all_that_was_done(corpus_file, tmp_path):
+    out = tmp_path / "run"
+    given = arguments(corpus_file, out, 5000, "--checkpoint-seconds", "3600")
+    run = launch("openmpi", 2, *given, options=ULFM)
+    until(lambda: training(out))
+    run.send(1)
+    assert run.wait() == 5, run.err
+    assert "no worker is left" in run.err
+    last = [json.loads(line) for line in (out / "metrics.jsonl").open()][-1]
+    assert read_newest(out).meta["step"] >= last["step"] > 0
+
+
+PROGRAM = """
+import sys, time
+from pathlib import Path
+from dpsvi import DPSVILDA, Cluster
+corpus, out = sys.argv[1], Path(sys.argv[2])
+
+def look(event):
+    (out / "training").touch()
+    return (out / "enough").exists()
+
+lda = DPSVILDA(5, engine="mpi", batch_size=4, local_steps=4, max_iter=10**6, random_state=0,
+               callbacks=[look], cluster=Cluster(silent_seconds=2)).fit(corpus)
+time.sleep(2)
+lda.save(out / "model")
+print("saved")
+if "raises" in sys.argv:
+    raise RuntimeError("something else")
+"""
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("wakes", [False, True])
+def test_a_program_goes_on_without_a_frozen_rank(kind, wakes, corpus_file, tmp_path):
+    """It ends well although that rank never ends, or raises when it wakes up."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    run = launch(kind, 3, "-m", "mpi4py", program, corpus_file, tmp_path)
+    until((tmp_path / "training").exists)
+    number = run.ranks()[2]
+    os.kill(number, signal.SIGSTOP)
+    time.sleep(5)
+    if wakes:
+        os.kill(number, signal.SIGCONT)
+    (tmp_path / "enough").touch()
+    assert run.wait() == 0, run.err
+    assert "rank 2 is lost (not heard of" in run.err
+    assert "saved" in run.out, "nothing printed is lost"
+    assert DPSVILDA.load(tmp_path / "model").n_batch_iter_ > 0
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_a_program_that_fails_beside_a_frozen_rank(kind, corpus_file, tmp_path):
+    """What ends the ranks that would not end is not to hide that the program failed."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    run = launch(kind, 3, "-m", "mpi4py", program, corpus_file, tmp_path, "raises")
+    until((tmp_path / "training").exists)
+    run.send(2, signal.SIGSTOP)
+    time.sleep(5)
+    (tmp_path / "enough").touch()
+    assert run.wait() != 0, run.err
+    assert "something else" in run.err
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("rank", [0, 2])
+def test_without_ulfm_a_death_ends_the_job_and_it_resumes(kind, rank, corpus_file, tmp_path,
+                                                          held_out):  # fmt: skip
+    """At once, not with 0; then with other numbers of ranks and threads to the end."""
+    out = tmp_path / "run"
+    given = arguments(corpus_file, out, 400, "--checkpoint-seconds", "0.3", *PATIENT)
+    run = launch(kind, 3, *given)
+    until(lambda: (out / "checkpoints/latest").exists() and training(out))
+    run.send(rank)
+    killed = time.monotonic()
+    assert run.wait() != 0
+    assert time.monotonic() - killed < 60, "long before a rank would count as silent"
+    assert run.err.strip(), "the cause is printed"
+    step = read_newest(out).meta["step"]
+    assert 0 < step < 400 * 95
+    again = launch(kind, 2, "-m", "dpsvi", "resume", out, "--threads", "2")
+    assert again.wait() == 0, again.err
+    assert perplexity(out, corpus_file) < 1.01 * held_out
+    assert json.loads((out / "model.json").read_text())["step"] == 400 * 95
+    steps = [json.loads(line)["step"] for line in (out / "metrics.jsonl").open()]
+    assert steps == sorted(steps), "no step is reported twice"
+    assert not (out / "checkpoints").exists()
+
+
+@OPENMPI
+def test_the_master_killed_under_ulfm_ends_the_job(corpus_file, tmp_path):
+    out = tmp_path / "run"
+    run = launch("openmpi", 3, *arguments(corpus_file, out, 5000, *PATIENT), options=ULFM)
+    until(lambda: training(out))
+    run.send(0)
+    killed = time.monotonic()
+    assert run.wait() != 0
+    assert time.monotonic() - killed < 60, "long before a rank would count as silent"
+    assert "rank 0, the master, is lost" in run.err
+
+
+# --- (d), (e) processes that freeze or crawl ------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("on_lost", ["drop", "abort"])
+def test_a_frozen_rank(kind, on_lost, corpus_file, tmp_path, held_out):
+    """Named in time; then the fit goes on without it, or ends, as told."""
+    out = tmp_path / "run"
+    run = launch(kind, 4, *arguments(
+        corpus_file, out, 600, "--silent-seconds", "3", "--on-lost", on_lost
+    ))  # fmt: skip
+    until(lambda: training(out))
+    run.send(3, signal.SIGSTOP)
+    code = run.wait()
+    assert re.search(r"rank 3 is lost.*not heard of for \d", run.err), run.err
+    if on_lost == "abort":
+        assert code == 5, run.err
+    else:
+        assert code == 0
+        assert perplexity(out, corpus_file) < 1.01 * held_out
+
+
+@OPENMPI
+def test_a_frozen_rank_under_ulfm(corpus_file, tmp_path, held_out):
+    """Open MPI would not end while it is there: on the same host it is killed for good."""
+    out = tmp_path / "run"
+    run = launch("openmpi", 4, *arguments(
+        corpus_file, out, 600, "--silent-seconds", "3"
+    ), options=ULFM)  # fmt: skip
+    until(lambda: training(out))
+    run.send(3, signal.SIGSTOP)
+    assert run.wait() == 0
+    assert "rank 3 is lost (not heard of" in run.err
+    assert perplexity(out, corpus_file) < 1.01 * held_out
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_rank_that_wakes_up_too_late_does_no_harm(kind, shared, corpus_file, tmp_path, held_out):
+    """Dropped while it slept, it must not end the job of the others when it wakes up."""
+    out, program = tmp_path / "run", tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        "import dpsvi.cluster.transports.messages as messages\n"
+        "from dpsvi.__main__ import main\n"
+        f"messages.SHARED_FROM = {0 if shared else messages.SHARED_FROM}\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    _, _, *given = arguments(corpus_file, out, 1200, "--silent-seconds", "2")
+    run = launch(kind, 4, program, *given)
+    until(lambda: training(out))
+    number = run.ranks()[3]
+    os.kill(number, signal.SIGSTOP)
+    until(lambda: "rank 3 is lost" in (out / "run.log").read_text())
+    os.kill(number, signal.SIGCONT)
+    assert run.wait() == 0, run.err
+    assert perplexity(out, corpus_file) < 1.01 * held_out
+
+
+@OPENMPI
+@pytest.mark.alone
+def test_a_slow_rank_does_not_set_the_pace(corpus_file, tmp_path):
+    """One of four workers runs a tenth of the time; documents per second of the others' stay."""
+
+    def speed(name, slow):
+        out = tmp_path / name
+        run = launch("openmpi", 5, *arguments(corpus_file, out, 400))
+        until(lambda: training(out))
+        number, started = run.ranks()[4], time.monotonic()
+        first = last_line(out)
+        while slow and run.process.poll() is None and time.monotonic() - started < 60:
+            try:
+                os.kill(number, signal.SIGSTOP)
+                time.sleep(0.09)
+                os.kill(number, signal.SIGCONT)
+            except ProcessLookupError:
+                break
+            time.sleep(0.01)
+        assert run.wait() == 0, run.err
+        last = last_line(out)
+        return (last["docs"] - first["docs"]) / (last["seconds"] - first["seconds"])
+
+    def last_line(out):
+        lines = [json.loads(x) for x in (out / "metrics.jsonl").read_text().splitlines()]
+        return [line for line in lines if line["metric"] == "tokens_per_second"][-1]
+
+    assert speed("slow", True) > 0.7 * speed("even", False)
+
+
+@OPENMPI
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_rank_lost_while_it_reads_the_shared_rows(number, corpus_file, tmp_path, held_out):
+    """The master merges nothing while somebody reads: a rank that never ends reading is let go."""
+    out, program = tmp_path / "run", tmp_path / "program.py"
+    program.write_text(
+        "import os, sys\n"
+        "import dpsvi.cluster.transports.messages as messages\n"
+        "from dpsvi.cluster.transports.window import Window\n"
+        "from dpsvi.__main__ import main\n"
+        "messages.SHARED_FROM = 0\n"
+        "end, reads = Window.end, []\n"
+        "def last(self, rank):\n"
+        "    reads.append(rank)\n"
+        "    if len(reads) == 20 and reads == [2] * 20:\n"
+        f"        os.kill(os.getpid(), {int(number)})\n"
+        "    end(self, rank)\n"
+        "Window.end = last\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    _, _, *given = arguments(corpus_file, out, 300, "--silent-seconds", "3")
+    run = launch("openmpi", 4, program, *given, options=ULFM)
+    assert run.wait() == 0, run.err
+    said = "its process ended" if number == signal.SIGKILL else "not heard of for"
+    assert f"rank 2 is lost ({said}" in run.err
+    assert perplexity(out, corpus_file) < 1.01 * held_out
+
+
+# --- (f) signals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_signals_leave_a_checkpoint(kind, number, corpus_file, tmp_path):
+    """Sent to all ranks, as Slurm does; all leave, and the fit can be resumed."""
+    out = tmp_path / "run"
+    run = launch(kind, 3, *arguments(corpus_file, out, 5000))
+    until(lambda: training(out))
+    for _, process in sorted(run.ranks().items(), reverse=True):  # the workers a little before
+        os.kill(process, number)
+    assert run.wait() == 128 + number, run.err
+    assert DPSVILDA.load(out).n_batch_iter_ > 0, "the model so far is written, too"
+    meta = read_newest(out).meta
+    assert 0 < meta["step"] < 5000 * 95
+    again = launch(kind, 2, "-m", "dpsvi", "resume", out, "--passes",
+                   str(meta["step"] // 95 + 20))  # fmt: skip
+    assert again.wait() == 0, again.err
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("early", [False, True])
+def test_a_signal_for_one_worker_ends_that_one(kind, early, corpus_file, tmp_path):
+    """At once, without the wait for a silent rank, also while it still compiles."""
+    out = tmp_path / "run"
+    run = launch(kind, 4, *arguments(corpus_file, out, 300, *PATIENT))
+    log = out / "run.log"
+    until((lambda: log.exists() and "ranks on" in log.read_text()) if early
+          else (lambda: training(out)))  # fmt: skip
+    run.send(2, signal.SIGTERM)
+    assert run.wait() == 0, run.err
+    assert "rank 2 is lost (ended by a signal)" in run.err
+    last = [json.loads(line) for line in (out / "metrics.jsonl").open()][-1]
+    assert last["docs"] == 300 * 380, "every document of every pass"
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_a_signal_for_rank_0_does_not_wait_for_long_turns(kind, corpus_file, tmp_path):
+    """Workers hear the stop in the middle of their steps, of which one takes a second or two."""
+    out = tmp_path / "run"
+    slow = ["--set", "max_doc_update_iter=1000000", "--set", "mean_change_tol=0"]
+    given = arguments(corpus_file, out, 5, "--learning-rate", "1e-3", *slow)
+    given[given.index("--local-steps") + 1] = "100"
+    run = launch(kind, 3, *given)
+    log = out / "run.log"
+    until(lambda: log.exists() and "ranks on" in log.read_text())
+    time.sleep(5)  # compiled, and at work
+    begun = time.monotonic()
+    run.send(0, signal.SIGTERM)
+    assert run.wait() == 143, run.err
+    assert time.monotonic() - begun < 60
+
+
+# --- (g) disks ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Four megabytes; root only."""
+    path = tmp_path / "small"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(path)]
+    if os.geteuid() or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("cannot mount a small disk")
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def fit_alone(*more):
+    return subprocess.run(
+        [sys.executable, *map(str, more)], capture_output=True, text=True, timeout=240
+    )
+
+
+def test_a_disk_too_small_is_found_before_training(small_disk, corpus_file):
+    with pytest.raises(OSError, match="No space left"):
+        (small_disk / "filler").write_bytes(bytes(8_000_000))
+    done = fit_alone(*arguments(corpus_file, small_disk / "run", 5))
+    assert done.returncode == 1
+    assert "are free, two checkpoints need" in done.stderr or "No space left" in done.stderr
+    assert "exchanges" not in done.stderr and not (small_disk / "run/model.json").exists()
+
+
+def test_a_disk_that_fills_up_keeps_the_last_good_checkpoint(small_disk, corpus_file):
+    out = small_disk / "run"
+    command = [sys.executable, *map(str, arguments(
+        corpus_file, out, 4000, "--checkpoint-seconds", "0.2"
+    ))]  # fmt: skip
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        until(lambda: (out / "checkpoints/latest").exists())
+        with pytest.raises(OSError, match="No space left"):
+            (small_disk / "filler").write_bytes(bytes(8_000_000))
+        time.sleep(2)
+        assert process.poll() is None, "training goes on"
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=240)
+    finally:
+        process.kill()
+    assert "no checkpoint at step" in err and "the last good one is step-" in err
+    assert read_newest(out).arrays["rows"].shape[0] == 150
+
+
+def test_a_run_cannot_be_resumed_with_fewer_passes_than_it_began(corpus_file, tmp_path):
+    from dpsvi.errors import ModelFormatError
+
+    paths = {"checkpoint_dir": tmp_path, "checkpoint_seconds": 0.0}
+    settings = dict(n_components=5, batch_size=4, random_state=0)
+    DPSVILDA(max_iter=5, **settings, **paths).fit(corpus_file)
+    with pytest.raises(ModelFormatError, match="pass 5 had begun, max_iter is 2 now"):
+        DPSVILDA(max_iter=2, **settings, **paths).resume(corpus_file)
+
+
+def test_an_unwritable_folder_is_found_before_training(corpus_file, tmp_path):
+    (tmp_path / "run").write_text("a file, not a folder")
+    done = fit_alone(*arguments(corpus_file, tmp_path / "run", 5))
+    assert done.returncode != 0 and "run" in done.stderr
+
+
+# --- (h) no numbers -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_nan_ends_the_fit_with_4_and_keeps_the_last_good_checkpoint(kind, corpus_file, tmp_path):
+    out = tmp_path / "run"
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        "import numpy as np\n"
+        "from dpsvi.estimators import monitor\n"
+        "from dpsvi.__main__ import main\n"
+        "call = monitor.Monitor.__call__\n"
+        "def poison(self, event):\n"
+        "    ended = call(self, event)\n"
+        "    if event.epoch > 30:\n"
+        "        event.state.shared.rows[:] = np.nan\n"
+        "    return ended\n"
+        "monitor.Monitor.__call__ = poison\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    command = arguments(corpus_file, out, 2000, "--checkpoint-seconds", "0.05")[2:]
+    run = launch(kind, 3, program, *command)
+    assert run.wait() == 4, run.err
+    assert "NaN or infinite" in run.err
+    checkpoint = read_newest(out)
+    assert np.all(np.isfinite(checkpoint.arrays["rows"]))
+    assert checkpoint.meta["step"] < 45 * 95
+
+
+# --- checkpoints ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["serial", "threads"])
+def test_a_killed_fit_resumes_bit_for_bit(engine, corpus_file, tmp_path):
+    """One rank, one thread: killed -9 twice on the way, the same bits in the end."""
+
+    def fit(out):
+        return [sys.executable, *map(str, arguments(
+            corpus_file, out, 1500, "--checkpoint-seconds", "0.1", "--engine", engine
+        ))]  # fmt: skip
+
+    whole = tmp_path / "whole"
+    assert subprocess.run(fit(whole), timeout=240).returncode == 0
+    out, seen = tmp_path / "killed", None
+    command = fit(out)
+    for _ in range(2):
+        process = subprocess.Popen(command)
+        until(lambda seen=seen: newest(out) not in (None, seen))
+        process.kill()
+        process.wait()
+        seen = newest(out)
+        command = [sys.executable, "-m", "dpsvi", "resume", str(out)]
+    done = subprocess.run(command, timeout=240, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    read = [(path / "model.safetensors").read_bytes() for path in (whole, out)]
+    assert read[0] == read[1]
+
+
+def newest(out):
+    path = Path(out) / "checkpoints/latest"
+    return path.read_text() if path.exists() else None
+
+
+def test_the_newest_three_are_kept_and_resume_refuses_other_parameters(corpus_file, tmp_path):
+    from dpsvi.errors import ModelFormatError
+
+    corpus = load_corpus(corpus_file)
+    settings = dict(n_components=5, batch_size=4, max_iter=5, random_state=0)
+    paths = {"checkpoint_dir": tmp_path, "checkpoint_seconds": 0.0}
+    whole = DPSVILDA(**settings, **paths).fit(corpus)
+    names = sorted(p.name for p in (tmp_path / "checkpoints").glob("step-*"))
+    assert len(names) == 3 and newest(tmp_path).strip() == names[-1]
+    with pytest.raises(ModelFormatError, match="learning_decay was None, now 0.6"):
+        DPSVILDA(**settings, learning_decay=0.6, **paths).resume(corpus)
+    with pytest.raises(ModelFormatError, match="n_items was 400, in this fit it is 100"):
+        DPSVILDA(**settings, **paths).resume(corpus.select(slice(0, 100)))
+    (tmp_path / "checkpoints/latest").write_text(names[0] + "\n")
+    again = DPSVILDA(**settings, **paths).resume(corpus)
+    assert np.array_equal(again.components_, whole.components_)
+    assert [e["step"] for e in again.history_] == [e["step"] for e in whole.history_]
+    file = tmp_path / "checkpoints" / newest(tmp_path).strip() / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-10])
+    with pytest.raises(ModelFormatError, match="SHA-256"):
+        DPSVILDA(**settings, **paths).resume(corpus)
+    shutil.rmtree(tmp_path / "checkpoints")
+    with pytest.raises(FileNotFoundError, match="no checkpoint"):
+        DPSVILDA(**settings, **paths).resume(corpus)
+
+
+def test_a_shorter_fit_does_not_lose_its_checkpoints_to_an_earlier_one(corpus_file, tmp_path):
+    corpus = load_corpus(corpus_file)
+    settings = dict(n_components=5, batch_size=4, checkpoint_dir=tmp_path, checkpoint_seconds=0.0)
+    DPSVILDA(max_iter=5, random_state=0, **settings).fit(corpus)
+    second = DPSVILDA(max_iter=2, random_state=1, **settings).fit(corpus)
+    (tmp_path / "checkpoints/latest").write_text("gone\n")  # then the newest folder counts
+    again = DPSVILDA(max_iter=2, random_state=1, **settings).resume(corpus)
+    assert again.n_batch_iter_ == second.n_batch_iter_ == 2 * 100
+    assert np.array_equal(again.components_, second.components_)

@@ -1,0 +1,134 @@
+"""Peers without a master under a real mpiexec: what the end, a loss and a signal do."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from tools import mpi_fit
+from tools.mpiexec import EVERY_MPI, launch, needs, until
+
+from dpsvi import DPSVILDA, load_corpus
+from dpsvi.training.checkpoint import read_newest
+
+pytestmark = [pytest.mark.fault, pytest.mark.mpi]
+PROGRAM = Path(mpi_fit.__file__)
+STEPS_A_PASS = 95  # of 380 documents
+
+
+def arguments(corpus_file, out, passes, *more):
+    return [
+        "-m", "dpsvi", "fit", "lda", "--corpus", corpus_file, "--topics", "5", "--batch-size", "4",
+        "--passes", passes, "--out", out, "--overwrite", "--local-steps", "4", "--held-out", "20",
+        "--evaluate-every", "10", "--strategy", "push_sum", *more,
+    ]  # fmt: skip
+
+
+def training(out):
+    """Whether steps are being made: the first evaluation was written."""
+    path = out / "metrics.jsonl"
+    return path.exists() and path.read_text().count("perplexity") > 0
+
+
+@pytest.fixture(scope="module")
+def serial(corpus_file):
+    lda = DPSVILDA(5, max_iter=40, batch_size=4, random_state=0).fit(corpus_file)
+    return lda.perplexity(load_corpus(corpus_file))
+
+
+def perplexity(out, corpus_file):
+    return DPSVILDA.load(out).perplexity(load_corpus(corpus_file))
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_checkpoints_of_peers_hold_all_that_was_done(kind, corpus_file, tmp_path, serial):
+    """Killed between two of them, a fit goes on to its end with other ranks and with a master."""
+    out = tmp_path / "run"
+    run = launch(kind, 4, *arguments(corpus_file, out, 1000, "--checkpoint-seconds", "0.3"))
+    until(lambda: (out / "checkpoints/latest").exists() and training(out))
+    run.send(2)
+    assert run.wait() != 0
+    meta = read_newest(out).meta
+    assert 0 < meta["passes"]["n_done"] == meta["step"] < 1000 * STEPS_A_PASS
+    passes = str(meta["step"] // STEPS_A_PASS + 40)
+    again = launch(kind, 3, "-m", "dpsvi", "resume", out, "--passes", passes)
+    assert again.wait() == 0, again.err
+    assert json.loads((out / "model.json").read_text())["step"] == int(passes) * STEPS_A_PASS
+    assert perplexity(out, corpus_file) < 1.02 * serial
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("on_lost", ["drop", "abort"])
+def test_a_frozen_peer(kind, on_lost, corpus_file, tmp_path, serial):
+    """Named in time; then the others go on without its mass, or the fit ends, as told."""
+    out = tmp_path / "run"
+    run = launch(kind, 4, *arguments(
+        corpus_file, out, 600, "--silent-seconds", "3", "--on-lost", on_lost
+    ))  # fmt: skip
+    until(lambda: training(out))
+    run.send(3, signal.SIGSTOP)
+    code = run.wait()
+    assert "rank 3 is lost" in run.err and "not heard of for" in run.err, run.err
+    if on_lost == "abort":
+        assert code == 5, run.err
+    else:
+        assert code == 0, run.err
+        assert "its part of the mass" in run.err
+        assert perplexity(out, corpus_file) < 1.02 * serial
+
+
+@needs("openmpi")
+def test_a_killed_peer_under_ulfm_is_done_without(corpus_file, tmp_path, serial):
+    out = tmp_path / "run"
+    run = launch("openmpi", 4, *arguments(corpus_file, out, 300, "--silent-seconds", "600"),
+                 options=["--with-ft", "ulfm"])  # fmt: skip
+    until(lambda: training(out))
+    run.send(2)
+    assert run.wait() == 0, run.err
+    assert "rank 2 is lost (its process ended)" in run.err
+    assert perplexity(out, corpus_file) < 1.02 * serial
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_rank_0_frozen_is_named_by_the_others(kind, corpus_file, tmp_path):
+    out = tmp_path / "run"
+    run = launch(kind, 3, *arguments(corpus_file, out, 5000, "--silent-seconds", "3"))
+    until(lambda: training(out))
+    run.send(0, signal.SIGSTOP)
+    assert run.wait() == 5, run.err
+    assert "rank 0, which collects the end, is lost" in run.err
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_signals_end_all_peers_with_a_checkpoint(kind, corpus_file, tmp_path):
+    out = tmp_path / "run"
+    run = launch(kind, 3, *arguments(corpus_file, out, 5000))
+    until(lambda: training(out))
+    for process in run.ranks().values():
+        os.kill(process, signal.SIGTERM)
+    assert run.wait() == 128 + signal.SIGTERM, run.err
+    assert DPSVILDA.load(out).n_batch_iter_ > 0, "the model so far is written, too"
+    assert 0 < read_newest(out).meta["step"] < 5000 * STEPS_A_PASS
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_exception_on_any_peer_ends_all(kind, rank, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"import sys; sys.path.insert(0, {str(PROGRAM.parent)!r})\n"
+        "import mpi_fit\n"
+        "from mpi4py import MPI\n"
+        "from dpsvi import Cluster\n"
+        "X, estimator = mpi_fit.problem('collapsed')\n"
+        f"if MPI.COMM_WORLD.Get_rank() == {rank}:\n"
+        "    import dpsvi.cluster.nodes.peer as p\n"
+        "    def fail(*arguments): raise RuntimeError('this rank is broken')\n"
+        "    p.Peer.turn = fail\n"
+        "cluster = Cluster(strategy='push_sum')\n"
+        "estimator.set_params(engine='mpi', max_iter=100, cluster=cluster).fit(X)\n"
+    )
+    run = launch(kind, 3, "-m", "mpi4py", program)
+    assert run.wait() != 0
+    assert "this rank is broken" in run.err

@@ -1,0 +1,528 @@
+"""Strategies against their own equations, dense and slow; what is true of every one of them."""
+
+import json
+
+import numpy as np
+import pytest
+from reference.lda import FixedPasses, TopicCorpus, count_visits, documents_of, svi
+from scipy.sparse import csr_array
+
+from dpsvi import (
+    DPSVILDA,
+    Cluster,
+    DPSVIGaussianMixture,
+    VirtualCluster,
+    engines,
+    strategies,
+)
+from dpsvi.base import Model
+from dpsvi.cluster.nodes.peer import Peer
+from dpsvi.cluster.nodes.shares import rest_of, shares
+from dpsvi.cluster.ranks.prepare import for_workers
+from dpsvi.cluster.virtual import Network, Timing
+from dpsvi.errors import DivergedError
+from dpsvi.kernels.jit import as_items
+from dpsvi.models.lda.model import make_model
+from dpsvi.training.driver import Job
+from dpsvi.training.ledger import Passes
+from dpsvi.training.schedules import constant, robbins_monro
+from dpsvi.training.state import State
+from experiments.simulated import peers_take_turns, take_turns
+
+FLOAT = np.dtype(np.float32)
+K, ALPHA, ETA, BATCH = 4, 0.3, 0.05, 10
+STARS = [name for name in strategies.names() if strategies.get(name).topology == "star"]
+SECOND, INSTANT = Timing(step=1.0, value=0.0), Network(0.0, np.inf)
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return TopicCorpus(K, n_words=90, n_documents=200, n_tokens=40, alpha=0.1, seed=1).corpus()
+
+
+def lda(corpus, n_passes=2, schedule=None, **cluster):
+    model = make_model(corpus.n_features, K, ALPHA, ETA, local_step="mean_field", n_sweeps=5, tol=0)
+    state = State.start(model, np.random.default_rng(0), 1)
+    items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
+    passes = Passes(len(items.offsets) - 1, BATCH, n_passes, 5)
+    return Job(
+        state, items, passes, schedule or robbins_monro(50.0, 0.7), local_steps=1,
+        cluster=Cluster(**cluster),
+    )  # fmt: skip
+
+
+def steps_of(job, corpus):
+    """Batch and rate of every step, and a step of dense serial SVI in float64."""
+    numbers = range(job.passes.steps_a_pass)
+    epochs = range(job.passes.n_passes)
+    batches = [FixedPasses.batch(job.passes, epoch, i) for epoch in epochs for i in numbers]
+    rates = job.schedule(np.arange(len(batches)))
+
+    def step(w, batch, rate):
+        documents = documents_of(corpus)
+        return svi("mean_field", documents, w, ALPHA, ETA, [batch], [rate], n_sweeps=5)
+
+    return list(zip(batches, rates, strict=True)), step
+
+
+def first_of(job):
+    return job.state.natural()[:, :K].T.astype(np.float64)
+
+
+def assert_close(job, expected):
+    found = job.state.natural()[:, :K].T
+    np.testing.assert_allclose(found, expected, rtol=5e-3, atol=5e-3)
+    assert np.abs(found - expected).sum() < 2e-4 * expected.sum()
+
+
+# --- momentum ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_workers", [1, 3])
+@pytest.mark.parametrize("mu, gamma, schedule", [
+    (0.5, 1.0, robbins_monro(50.0, 0.7)), (0.9, 0.3, robbins_monro(50.0, 0.7)),
+    (0.9, 1.0, constant(0.3)),  # gamma c reaches 3: gamma is reduced
+])  # fmt: skip
+def test_momentum_is_its_equations(corpus, n_workers, mu, gamma, schedule):
+    job = lda(
+        corpus, strategy="momentum", strategy_options={"momentum": mu}, global_rate=gamma,
+        schedule=schedule,
+    )  # fmt: skip
+    v = first_of(job)
+    steps, step = steps_of(job, corpus)
+    seen, c, velocity = [v] * n_workers, 0.0, 0.0
+    for t, (batch, rate) in enumerate(steps):
+        w = seen[t % n_workers]
+        statistics = step(w, batch, rate) - ETA - (1 - rate) * (w - ETA)
+        c, velocity = mu * c + rate, mu * velocity + statistics
+        v = v + min(gamma, 1 / c) * (velocity - c * (v - ETA))
+        seen[t % n_workers] = v
+    take_turns(job, n_workers)
+    assert np.all(v >= ETA * 0.999)
+    assert_close(job, v)
+
+
+@pytest.mark.parametrize("n_workers", [1, 3])
+@pytest.mark.parametrize("master_batch", [1, 2])
+def test_no_momentum_is_the_decay_strategy_bit_for_bit(corpus, n_workers, master_batch):
+    found = []
+    for cluster in ({"strategy": "decay"},
+                    {"strategy": "momentum", "strategy_options": {"momentum": 0}}):  # fmt: skip
+        job = lda(corpus, **cluster, master_batch=master_batch)
+        take_turns(job, n_workers)
+        found.append(job.state.natural())
+    assert np.array_equal(*found)
+
+
+def nothing(shared, scale, hyper, items, batch, work):
+    """A local step that finds nothing."""
+    return 0
+
+
+def toy(n_items, additive, n_passes, rate, local=count_visits, real=FLOAT, **cluster):
+    """All parameters are the same number; a step is a pass, its target is 1."""
+    model = Model(
+        name="toy", shape=(n_items, 3), prior=np.zeros(3, real), hyper=np.zeros(1),
+        init=lambda rng: np.zeros((n_items, 3), real), local=local, scratch=lambda longest: 0,
+        learner="incremental" if additive else "natural",
+    )  # fmt: skip
+    items = as_items(np.arange(n_items + 1), np.arange(n_items), np.ones(n_items), real)
+    return Job(
+        State.start(model, None, 1), items, Passes(n_items, n_items, n_passes, 0), constant(rate),
+        local_steps=1, cluster=Cluster(**cluster),
+    )  # fmt: skip
+
+
+def test_without_decay_momentum_is_the_heavy_ball():
+    """Every displacement is 1: V is 1, 1.5, 1.75, ..."""
+    job = toy(4, True, 6, 0.1, strategy="momentum", strategy_options={"momentum": 0.5},
+              global_rate=0.25)  # fmt: skip
+    take_turns(job, 1)
+    velocity, v = 0.0, 0.0
+    for _ in range(6):
+        velocity = 0.5 * velocity + 1
+        v += 0.25 * velocity
+    np.testing.assert_allclose(job.state.natural(), v, rtol=1e-6)
+
+
+# --- elastic averaging ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_workers", [1, 3])
+@pytest.mark.parametrize("alpha", [None, 0.1, 0.7])
+def test_elastic_averaging_is_its_equations(corpus, n_workers, alpha):
+    job = lda(corpus, strategy="elastic", strategy_options={"alpha": alpha})
+    centre = first_of(job)
+    steps, step = steps_of(job, corpus)
+    replicas = [centre] * n_workers
+    share = 0.9 / n_workers if alpha is None else alpha
+    for t, (batch, rate) in enumerate(steps):
+        x = step(replicas[t % n_workers], batch, rate)
+        d = share * (x - centre)
+        replicas[t % n_workers], centre = x - d, centre + d
+    master = take_turns(job, n_workers)
+    assert_close(job, centre)
+    for worker, expected in enumerate(replicas, 1):
+        rows = master.strategy.state()[f"rows_{worker}"][:, :K].T + ETA
+        assert np.abs(rows - expected).sum() < 2e-4 * expected.sum()
+
+
+def test_one_elastic_worker_follows_a_line():
+    """Between a target at 1 and a centre: two linear recursions, of which both ends are known."""
+    job = toy(3, False, 200, 0.2, strategy="elastic", strategy_options={"alpha": 0.25})
+    x = centre = 0.0
+    step = np.array([[0.75, 0.25], [0.25, 0.75]])  # d = (x - centre) / 4 goes from one to the other
+    values, found = [], []
+    job = job._replace(observer=lambda event: found.append(float(event.state.natural()[0, 0])))
+    take_turns(job, 1)
+    for _ in range(200):
+        x, centre = step @ [0.8 * x + 0.2, centre]
+        values.append(centre)
+    np.testing.assert_allclose(found, values, rtol=1e-5)
+    assert found[-1] == pytest.approx(1, abs=1e-6) and np.all(np.diff(values) > -1e-12)
+
+
+# --- push-sum ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("schedule", [robbins_monro(50.0, 0.7), constant(0.5)])
+def test_one_peer_is_serial_svi_bit_for_bit(corpus, schedule):
+    """Also where the scale must be folded in, which nobody else makes it do."""
+    ours, theirs = (lda(corpus, 8, schedule, strategy="push_sum") for _ in range(2))
+    peers_take_turns(ours, 1)
+    engines.get("serial").fit(theirs)
+    assert np.array_equal(ours.state.natural(), theirs.state.natural())
+
+
+def nodes_batches(job, n_nodes):
+    """Batches of each node, in the order in which it makes them: a part of every pass."""
+    n_steps = job.passes.steps_a_pass
+    cuts = np.linspace(0, n_steps, n_nodes + 1).round().astype(int)
+    return [
+        [FixedPasses.batch(job.passes, epoch, step)
+         for epoch in range(job.passes.n_passes) for step in range(begin, end)]
+        for begin, end in zip(cuts[:-1], cuts[1:], strict=True)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("n_nodes, delay", [(1, 0), (2, 0), (4, 0), (4, 5), (3, 2)])
+def test_push_sum_is_its_equations(corpus, n_nodes, delay):
+    """With x and w as in the paper, halves pushed at distance 1, 2, 1, 2, ..."""
+    job = lda(corpus, strategy="push_sum")
+    _, step = steps_of(job, corpus)
+    batches = nodes_batches(job, n_nodes)
+    x, w = [first_of(job) - ETA] * n_nodes, [1.0] * n_nodes
+    done, flying, turn = [0] * n_nodes, [], 0
+    distances = [1] if n_nodes == 2 else [1, 2]
+    while any(done[i] < len(batches[i]) for i in range(n_nodes)):
+        for i in range(n_nodes):
+            for _, to, mass, weight in [f for f in flying if f[0] <= turn]:
+                x[to], w[to] = x[to] + mass, w[to] + weight
+            flying = [f for f in flying if f[0] > turn]
+            if done[i] < len(batches[i]):
+                rate = job.schedule(np.array([n_nodes * done[i]]))[0]
+                z = x[i] / w[i] + ETA
+                x[i] = w[i] * (step(z, batches[i][done[i]], rate) - ETA)
+                if n_nodes > 1:
+                    to = (i + distances[done[i] % len(distances)]) % n_nodes
+                    x[i], w[i] = x[i] / 2, w[i] / 2
+                    flying.append((turn + delay, to, x[i], w[i]))
+                done[i] += 1
+            turn += 1
+    expected = sum(x) + sum(mass for _, _, mass, _ in flying)
+    peers_take_turns(job, n_nodes, delay)
+    assert_close(job, expected / n_nodes + ETA)
+    assert job.state.step == sum(done) == 40 and job.state.items == 400
+
+
+def whole_numbers():
+    """A problem whose steps change nothing; rows are whole numbers, halved 32 times at most."""
+    job = toy(16, True, 2, 0.5, nothing, np.dtype(float), strategy="push_sum")
+    rows = np.random.default_rng(0).integers(1, 50, size=(16, 3)).astype(float)
+    return job._replace(state=State.resume(job.state.model, rows, 1), passes=Passes(16, 1, 2, 0))
+
+
+@pytest.mark.parametrize("n_nodes, delay", [(2, 0), (4, 3), (5, 7), (8, 1)])
+def test_no_mass_is_lost_on_the_way(n_nodes, delay):
+    """The sums of x and w over nodes and messages stay what they were, to the last bit."""
+    job, seen = whole_numbers(), []
+    first = n_nodes * job.state.natural()
+
+    def look(peers, flying):
+        held = [(n["weight"], a["rows"]) for n, a in (p.strategy.whole(p.state) for p in peers)]
+        held += [(m.header["numbers"]["weight"], m.arrays["rows"]) for m in flying]
+        assert sum(weight for weight, _ in held) == n_nodes
+        np.testing.assert_array_equal(sum(rows for _, rows in held), first)
+        seen.append(len(held))
+
+    peers = peers_take_turns(job, n_nodes, delay, look)
+    assert max(seen) >= n_nodes + min(1, delay), "messages were on their way, and counted"
+    assert len({peer.strategy.weight for peer in peers}) > 1, "somebody held more than others"
+    np.testing.assert_allclose(job.state.natural(), first / n_nodes, rtol=1e-12)
+
+
+def test_nodes_come_to_agree():
+    """Without local steps all de-biased parameters tend to the mean of what nodes start from."""
+    job = whole_numbers()
+    peers = [Peer(job, node, 5) for node in range(5)]
+    for node, peer in enumerate(peers):
+        peer.state.shared.rows[...] *= node
+    for _ in range(60):
+        for peer in peers:
+            to, message = peer.strategy.target(), peer.strategy.send(peer.state)
+            numbers, arrays = message
+            peers[to].strategy.merge(peers[to].state, numbers, {"rows": arrays["rows"].copy()})
+    for peer in peers:
+        expected = 2 * job.state.natural()  # the mean of 0, 1, 2, 3 and 4
+        np.testing.assert_allclose(peer.state.natural(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n_shards", [1, 3])
+@pytest.mark.parametrize("local_steps", [1, 4, None])
+def test_peers_lose_and_double_no_item(n_shards, local_steps):
+    """What nodes make and what is left of the ledger are all passes over all items, once."""
+    job = toy(203, False, 3, 0.1, strategy="push_sum")._replace(local_steps=local_steps)
+    job = job._replace(passes=Passes(203, 5, 3, 0, n_shards))
+    done = np.zeros(203, int)
+    for works in shares(job.passes, 3):
+        for work in works:
+            np.add.at(done, job.passes.items(work), 1)
+    assert np.all(done == 3)
+    peers = [Peer(job, node, 3) for node in range(3)]
+    for turns, peer in zip([4, 0, 9], peers, strict=True):
+        for _ in range(min(turns, len(peer.left))):
+            peer.turn()
+    rest = rest_of(job.passes, [work[:4] for peer in peers for work in peer.left])
+    assert rest.n_done == sum(peer.n_done for peer in peers)
+    again = Passes.resume(203, 5, 3, rest.position())
+    while work := again.grant(0, 7):
+        again.done(0, work)
+    assert again.finished and again.n_done == 3 * job.passes.steps_a_pass
+
+
+def test_a_node_that_cannot_be_sent_to_is_left_out(corpus):
+    """It keeps its mass, and goes on."""
+    job = lda(corpus, strategy="push_sum")
+    peer = Peer(job, 0, 2)
+    assert peer.turn(ready=lambda node: False) is None
+    assert peer.strategy.weight == 1 and peer.n_done == 1
+    assert peer.turn()[0] == 1 and peer.strategy.weight == 0.5
+
+
+def test_parameters_that_are_no_numbers_end_a_fit_of_peers(corpus):
+    job = lda(corpus, strategy="push_sum")
+    job.state.model.hyper[:] = np.nan
+    with pytest.raises(DivergedError):
+        peers_take_turns(job, 3)
+
+
+# --- all with a master ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", STARS)
+def test_stale_updates_across_a_fold_of_the_scale(corpus, strategy):
+    """The same fit, with the master's scale folded in before every update or hardly ever."""
+    results = []
+    for often in (False, True):
+        job = lda(corpus, schedule=constant(0.05), strategy=strategy)
+
+        def fold(master, turns, often=often):
+            if often:
+                master.parameters.renormalise()
+
+        take_turns(job, 3, fold)
+        results.append(job.state.natural())
+    np.testing.assert_allclose(*results, rtol=1e-3, atol=1e-4)
+
+
+# --- user's side: engines, checkpoints, refusals -------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def texts():
+    drawn = TopicCorpus(5, n_words=150, n_documents=900, n_tokens=60, alpha=0.1, seed=3)
+    X = csr_array(drawn.counts.astype(np.float64))
+    return X[:800], X[800:]
+
+
+def estimator(strategy, n_workers=3, max_iter=6, own=None, **options):
+    cluster = VirtualCluster(
+        n_workers=n_workers, timing=SECOND, network=INSTANT, strategy=strategy,
+        strategy_options=own or {},
+    )  # fmt: skip
+    return DPSVILDA(
+        5, engine="simulated", cluster=cluster, batch_size=10, max_iter=max_iter, random_state=0,
+        **options,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def serial(texts):
+    train, test = texts
+    lda = DPSVILDA(5, engine="serial", batch_size=10, max_iter=6, random_state=0).fit(train)
+    return lda.perplexity(test)
+
+
+@pytest.mark.parametrize("strategy", strategies.names())
+@pytest.mark.parametrize("n_workers", [1, 4])
+def test_every_strategy_learns_as_much_from_equal_data(texts, serial, strategy, n_workers):
+    train, test = texts
+    lda = estimator(strategy, n_workers).fit(train)
+    start = estimator(strategy, n_workers, max_iter=1).fit(train)
+    assert lda._state.items == 6 * 800
+    assert lda.perplexity(test) < start.perplexity(test), "more passes are better"
+    assert lda.perplexity(test) == pytest.approx(serial, rel=0.05)
+
+
+@pytest.mark.parametrize("strategy", strategies.names())
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_every_strategy_fits_a_model_of_one_dense_row(strategy, n_jobs):
+    """A mixture: every point touches everything, and natural parameters hold covariances."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2, 3))[rng.integers(2, size=1500)] * 8 + rng.normal(size=(1500, 3))
+    settings = {"batch_size": 30, "max_iter": 5, "random_state": 0}
+    serial = DPSVIGaussianMixture(2, engine="serial", **settings).fit(X)
+    cluster = VirtualCluster(n_workers=4, timing=SECOND, strategy=strategy)
+    found = DPSVIGaussianMixture(
+        2, engine="simulated", cluster=cluster, n_jobs=n_jobs, **settings
+    ).fit(X)
+    assert found.score(X) == pytest.approx(serial.score(X), abs=0.1)
+
+
+@pytest.mark.parametrize("strategy", strategies.names())
+def test_every_strategy_is_deterministic_in_virtual_time(texts, strategy):
+    a, b = (estimator(strategy, 4, max_iter=2).fit(texts[0]) for _ in range(2))
+    assert np.array_equal(a.components_, b.components_)
+    assert a.exchanges_["seconds"] == b.exchanges_["seconds"]
+
+
+class EndAt:
+    """A callback that ends a fit like Ctrl-C, after so many steps."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def __call__(self, event):
+        if event.step >= self.step:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("strategy", STARS)
+def test_a_resumed_fit_is_that_of_one_go(texts, tmp_path, strategy, old):
+    """Velocity and replicas are in the checkpoint; one that has none, of an old version, loads."""
+    settings = {"learning_rate": 0.05, "local_steps": 2, "checkpoint_dir": tmp_path}
+    whole = estimator(strategy, 1, 4, learning_rate=0.05, local_steps=2).fit(texts[0])
+    half = estimator(strategy, 1, 4, callbacks=[EndAt(160)], **settings)
+    with pytest.raises(KeyboardInterrupt):
+        half.fit(texts[0])
+    path = tmp_path / "checkpoints" / (tmp_path / "checkpoints/latest").read_text().strip()
+    meta = json.loads((path / "model.json").read_text())
+    assert meta["step"] == 160 and meta["strategy"]["name"] == strategy
+    if old:
+        del meta["strategy"]
+        (path / "model.json").write_text(json.dumps(meta))
+    resumed = estimator(strategy, 1, 4, **settings).resume(texts[0])
+    assert resumed._state.step == whole._state.step == 320
+    stateless = strategies.get(strategy).as_sent
+    same = np.array_equal(resumed.components_, whole.components_)
+    assert same == (stateless or not old), "only what is kept goes on as it was"
+
+
+def test_the_state_of_another_strategy_is_said_to_be_lost(texts, tmp_path, caplog):
+    half = estimator("momentum", 1, 4, callbacks=[EndAt(160)], checkpoint_dir=tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        half.fit(texts[0])
+    estimator("decay", 2, 4, checkpoint_dir=tmp_path).resume(texts[0])
+    assert "state of strategy 'momentum' is of no use for 'decay'" in caplog.text
+
+
+@pytest.mark.parametrize("then", ["push_sum", "decay"])
+def test_a_fit_of_peers_that_is_interrupted_goes_on(texts, serial, tmp_path, then):
+    """From what all nodes had together, with as many others or with a master; no step is lost."""
+    train, test = texts
+    half = estimator("push_sum", 4, callbacks=[EndAt(240)], checkpoint_dir=tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        half.fit(train)
+    path = tmp_path / "checkpoints" / (tmp_path / "checkpoints/latest").read_text().strip()
+    meta = json.loads((path / "model.json").read_text())
+    assert 200 < meta["step"] == meta["passes"]["n_done"] < 320
+    resumed = estimator(then, 3, checkpoint_dir=tmp_path).resume(train)
+    assert resumed._state.step == 480 and resumed._state.items == 6 * 800
+    assert resumed.history_[-1]["epoch"] == 6
+    assert resumed.perplexity(test) == pytest.approx(serial, rel=0.05)
+
+
+def test_checkpoints_while_peers_are_at_work_change_nothing(texts, tmp_path):
+    plain = estimator("push_sum", 3, 2).fit(texts[0])
+    kept = estimator("push_sum", 3, 2, checkpoint_dir=tmp_path, checkpoint_seconds=0).fit(texts[0])
+    assert len(list((tmp_path / "checkpoints").glob("step-*"))) == 3
+    np.testing.assert_allclose(kept.components_, plain.components_, rtol=1e-3)
+
+
+def test_a_slow_peer_holds_nobody_up(texts, serial):
+    """It makes its own part, ten times later; the others have ended and keep what they learned."""
+    train, test = texts
+    cluster = VirtualCluster(
+        n_workers=4, timing=SECOND, network=INSTANT, strategy="push_sum", stragglers=(0.25, 10.0)
+    )  # fmt: skip
+    lda = DPSVILDA(
+        5, engine="simulated", cluster=cluster, batch_size=10, max_iter=6, random_state=0
+    ).fit(train)
+    assert lda._state.items == 6 * 800
+    assert lda.exchanges_["seconds"] == pytest.approx(10 * 6 * 80 / 4, rel=0.02)
+    assert lda.perplexity(test) == pytest.approx(serial, rel=0.1)
+
+
+@pytest.mark.parametrize("cluster, what", [
+    ({"strategy": "momentum", "strategy_options": {"mu": 0.9}},
+     r"may name \['momentum'\], got 'mu'"),
+    ({"strategy": "momentum", "strategy_options": {"rate": 0.9}}, r"got 'rate'"),
+    ({"strategy": "momentum", "strategy_options": {"momentum": 1.0}}, "momentum must be .* < 1"),
+    ({"strategy": "momentum", "global_rate": 2.0}, "global_rate of the momentum strategy"),
+    ({"strategy": "elastic", "strategy_options": {"alpha": 0}}, "alpha must be"),
+    ({"strategy": "elastic", "strategy_options": {"alpha": 1.0}}, "alpha must be .* < 1"),
+    ({"strategy": "elastic", "prefetch": True}, "'elastic' has no prefetch=True: a replica"),
+    ({"strategy": "elastic", "master_batch": 2}, "'elastic' has no master_batch=2"),
+    ({"strategy": "elastic", "global_rate": 0.5}, "alpha says how far"),
+    ({"strategy": "push_sum", "master_batch": 2}, "'push_sum' has no master_batch=2: there is no"),
+    ({"strategy": "push_sum", "waiting": 0.1}, "nobody waits"),
+    ({"strategy": "push_sum", "statistics": "bfloat16"}, "lost from the mass"),
+    ({"strategy": "push_sum", "strategy_options": {"alpha": 0.1}}, r"may name \[\], got 'alpha'"),
+    ({"strategy": "decay", "strategy_options": {"alpha": 0.1}}, r"may name \[\], got 'alpha'"),
+])  # fmt: skip
+def test_options_that_are_refused(cluster, what):
+    with pytest.raises(ValueError, match=what):
+        Cluster(**cluster)
+
+
+def test_options_that_are_no_dict():
+    with pytest.raises(TypeError, match="strategy_options must be a dict, got 0.9"):
+        Cluster(strategy="momentum", strategy_options=0.9)
+
+
+@pytest.mark.parametrize("strategy", strategies.names())
+def test_changes_of_statistics_must_count_once(strategy):
+    job = toy(4, True, 1, 0.1)
+    if strategies.get(strategy).incremental:
+        for_workers(job, Cluster(strategy=strategy), 2)
+    else:
+        with pytest.raises(ValueError, match=f"'{strategy}' cannot fit toy by changes"):
+            for_workers(job, Cluster(strategy=strategy), 2)
+
+
+def test_a_node_that_nobody_sends_to_keeps_some_mass():
+    """It is finite after 5,000 turns, and what it has is still its own parameters."""
+    strategy = strategies.get("push_sum")()
+    prior = np.full((1, 2), 0.5, FLOAT)
+    model = Model("toy", (3, 2), prior, np.zeros(0), count_visits, scratch=lambda longest: 0)
+    state = State.resume(model, np.arange(6, dtype=FLOAT).reshape(3, 2), 1)
+    before = state.natural()
+    strategy.begin(state, 0, 4)
+    n_sent = 0
+    for _ in range(5000):
+        if strategy.target() is not None:
+            strategy.send(state)
+            n_sent += 1
+    assert 10 < n_sent < 30 and strategy.weight == 0.5**n_sent
+    np.testing.assert_allclose(state.natural(), before, rtol=1e-6)

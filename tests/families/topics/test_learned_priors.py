@@ -1,0 +1,126 @@
+"""Priors that are learned when a fit has ended."""
+
+import numpy as np
+import pytest
+from reference.lda import TopicCorpus, collapsed_step, documents_of
+from scipy.special import gammaln
+
+from dpsvi import DPSVIHDP, DPSVILDA
+from dpsvi.families.topics.learned_priors import (
+    RANGE,
+    WithoutOwn,
+    fixed_point_eta,
+    learned_concentration,
+    learned_eta,
+)
+from dpsvi.families.topics.matrix import FLOAT
+from dpsvi.kernels.jit import as_items
+
+
+def items_of(corpus):
+    return as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
+
+
+def test_topics_without_the_own_counts_of_a_document(corpus):
+    lda = DPSVILDA(5, max_iter=2, max_doc_update_iter=9, mean_change_tol=0, random_state=0)
+    state = lda.fit(corpus)._state
+    found = WithoutOwn(state, items_of(corpus), 5, np.random.default_rng(0))
+    alpha, eta = state.model.hyper[:5], lda.topic_word_prior_
+    lam = lda.components_.astype(np.float64)
+    documents, first = documents_of(corpus), 0
+    order = np.random.default_rng(0).permutation(corpus.n_items)[:200]
+    for d in order[:20]:
+        ids, counts = documents[d]
+        gamma = alpha + counts.sum() / 5
+        _, own = collapsed_step(ids, counts, lam, alpha, 9, 0.0, gamma)
+        without = np.maximum(lam[:, ids].T - own, eta) / (lam.sum(axis=1) - own.sum(axis=0))
+        rows = found.basis[first : first + len(ids)]
+        np.testing.assert_allclose(rows, without, rtol=2e-2, atol=1e-6)
+        first += len(ids)
+    visible = found.seen.value.sum() + found.hidden.value.sum()
+    assert visible == sum(documents[d][1].sum() for d in order), "no token is lost"
+
+
+@pytest.mark.parametrize("n_tokens", [15, 40])
+def test_what_is_learned_grows_with_the_truth(n_tokens):
+    """Documents of one topic each want a smaller alpha than those of all topics."""
+    answers = []
+    for alpha in (0.002, 5.0):
+        drawn = TopicCorpus(20, 300, n_documents=1500, n_tokens=n_tokens, alpha=alpha, seed=5)
+        lda = DPSVILDA(20, max_iter=15, random_state=0).fit(drawn.corpus())
+        assert np.ptp(lda.doc_topic_prior_) == 0
+        answers.append(lda.doc_topic_prior_[0])
+    assert answers[1] >= 2 * answers[0]
+
+
+@pytest.mark.parametrize("estimator", [DPSVILDA, DPSVIHDP])
+@pytest.mark.parametrize("kind", ["collapsed", "mean_field"])
+def test_documents_without_topics_are_not_much_worse_than_counted_words(estimator, kind, rng):
+    """Short documents, all alike, and many topics: priors that run away show themselves here."""
+    words = rng.dirichlet(np.full(300, 0.5))
+    X = rng.multinomial(6, words, 1200)
+    model = estimator(40, local_step=kind, max_iter=10, random_state=0).fit(X[:1000])
+    result = model.evaluate(X[1000:])
+    assert result.perplexity < 1.1 * result.unigram_perplexity
+
+
+def test_only_what_was_asked_for_is_learned(X):
+    settings = dict(n_components=5, max_iter=2, random_state=0)
+    alpha = [0.1, 0.2, 0.3, 0.4, 0.5]
+    given = DPSVILDA(doc_topic_prior=alpha, topic_word_prior=0.07, **settings).fit(X)
+    np.testing.assert_array_equal(given.doc_topic_prior_, alpha)
+    fixed = DPSVILDA(doc_topic_prior=None, **settings).fit(X)
+    assert fixed.doc_topic_prior_ == pytest.approx(np.full(5, 0.5))
+    assert fixed.topic_word_prior_ == pytest.approx(0.4)
+    learned = DPSVILDA(topic_word_prior="auto", **settings).fit(X)
+    assert learned.topic_word_prior_ != fixed.topic_word_prior_
+    np.testing.assert_allclose(
+        learned.components_ - learned.topic_word_prior_, fixed.components_ - 0.4, atol=1e-3
+    )  # topics are fitted with the same priors
+    hdp = DPSVIHDP(10, doc_concentration=2.0, max_iter=2, random_state=0).fit(X)
+    assert hdp.doc_concentration_ == 2.0
+
+
+def test_partial_fit_keeps_what_a_fit_has_learned(X):
+    model = DPSVILDA(5, topic_word_prior="auto", max_iter=3, random_state=0).fit(X)
+    learned = model.doc_topic_prior_, model.topic_word_prior_
+    model.partial_fit(X[:100])
+    assert np.array_equal(model.doc_topic_prior_, learned[0])
+    assert model.topic_word_prior_ == learned[1]
+
+
+@pytest.mark.parametrize("n_topics", [1, 3])
+def test_documents_of_one_token_say_nothing(n_topics):
+    X = np.eye(30, dtype=int)
+    model = DPSVILDA(n_topics, max_iter=2, random_state=0).fit(X)
+    assert np.all(np.isfinite(model.doc_topic_prior_) & (model.doc_topic_prior_ > 0))
+
+
+def test_ranges(corpus):
+    """However little the documents say, what is learned stays near what was used."""
+    lda = DPSVILDA(5, max_iter=1, random_state=0).fit(corpus)
+    state, shares = lda._state, np.full(5, 0.2)
+    for used in (1e-3, 1.0, 1e3):
+        found = learned_concentration(
+            state, items_of(corpus), shares, used, np.random.default_rng(0)
+        )
+        assert used / RANGE <= found <= used * RANGE
+    assert lda.topic_word_prior_ / 4 <= learned_eta(state, 5) <= lda.topic_word_prior_ * 4
+
+
+@pytest.mark.parametrize("eta", [0.01, 0.1, 1.0])
+def test_fixed_point_eta(eta, rng):
+    """Raises the likelihood of the counts to its maximum."""
+    counts = rng.multinomial(3000, rng.dirichlet(np.full(400, eta), 8)).T.astype(np.float32)
+
+    def log_likelihood(e):
+        n, sums = counts.shape[0], counts.sum(axis=0, dtype=np.float64)
+        each = gammaln(n * e) - gammaln(sums + n * e) + (gammaln(counts + e) - gammaln(e)).sum(0)
+        return each.sum()
+
+    totals, found = counts.sum(axis=0, dtype=np.float64), 0.3
+    for _ in range(100):
+        found = fixed_point_eta(found, counts.astype(np.float64), totals, len(counts))
+    assert found == pytest.approx(eta, rel=0.2)
+    # Whole counts are taken as Poisson means: near the maximum, not at it.
+    assert log_likelihood(found) >= max(log_likelihood(found * f) for f in (0.8, 1.25))

@@ -1,0 +1,101 @@
+"""An installed package adds a model, an engine, a learner and a strategy, each in one file.
+
+The package lies in ``tests/files/plugins`` as an installer would have left it.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLUGINS = Path(__file__).parent / "plugins"
+
+
+def python(*arguments, cwd, ok=True):
+    """Run Python where the package is installed."""
+    paths = [str(PLUGINS), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    found = subprocess.run(
+        [sys.executable, *map(str, arguments)], capture_output=True, text=True, cwd=cwd,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+    )  # fmt: skip
+    assert (found.returncode == 0) == ok, found.stderr
+    return found.stdout if ok else found.stderr
+
+
+@pytest.fixture
+def tosses(tmp_path, rng):
+    """600 tosses of three coins, as a file; and the posterior means of their chances."""
+    X = (rng.random((600, 3)) < [0.1, 0.5, 0.8]).astype(float)
+    np.save(tmp_path / "tosses.npy", X)
+    return tmp_path / "tosses.npy", (1 + X.sum(axis=0)) / (2 + len(X))
+
+
+FIT = """
+import sys, json, numpy as np, dpsvi
+from dpsvi import DPSVICoins, VirtualCluster
+
+assert "DPSVICoins" in dpsvi.__all__ and "DPSVICoins" in dir(dpsvi)
+X = np.load(sys.argv[1])
+batch = {"batch_size": len(X), "learning_rate": 1.0, "max_iter": 1}
+exact = DPSVICoins(engine="calling_thread", **batch).fit(X)
+exact.save("coins")
+loaded = dpsvi.load("coins")
+assert type(loaded) is DPSVICoins and np.array_equal(loaded.chances_, exact.chances_)
+cluster = VirtualCluster(n_workers=2, strategy="halved")
+halved = DPSVICoins(engine="simulated", cluster=cluster, batch_size=20, max_iter=20).fit(X)
+serial = DPSVICoins(engine="serial", batch_size=20, random_state=0).fit(X)
+same = DPSVICoins(engine="calling_thread", batch_size=20, random_state=0).fit(X)
+assert np.array_equal(serial.chances_, same.chances_)
+one = VirtualCluster(n_workers=1, strategy="halved")
+half = DPSVICoins(engine="simulated", cluster=one, **batch).fit(X)
+chances = [m.chances_.tolist() for m in (exact, halved)]
+print(json.dumps([*chances, half._state.learned().sum()]))
+"""
+
+
+def test_from_python(tosses, tmp_path):
+    path, expected = tosses
+    exact, halved, mass = json.loads(python("-c", FIT, path, cwd=tmp_path))
+    np.testing.assert_allclose(exact, expected, rtol=1e-12)
+    np.testing.assert_allclose(halved, expected, atol=0.03)
+    # One step of rate 1 would learn all tosses; half an update learns half of them.
+    assert mass == pytest.approx(600 * 3 / 2)
+
+
+def test_from_the_command_line(tosses, tmp_path):
+    path, expected = tosses
+    result = json.loads(
+        python(
+            "-m", "dpsvi", "fit", "coins", "--data", path, "--engine", "simulated",
+            "--strategy", "halved", "--workers", 2, "--passes", 20, "--set", "batch_size=20",
+            "--out", "run", "--json", "--quiet", cwd=tmp_path,
+        )
+    )  # fmt: skip
+    assert result["model"] == "DPSVICoins"
+    again = python(
+        "-c", "import dpsvi; print(dpsvi.load('run').chances_.tolist())", cwd=tmp_path
+    )  # fmt: skip
+    np.testing.assert_allclose(json.loads(again), expected, atol=0.03)
+    python(
+        "-m", "dpsvi", "fit", "coins", "--data", path, "--engine", "calling_thread",
+        "--out", "other", "--quiet", cwd=tmp_path,
+    )  # fmt: skip
+    assert "coins" in python("-m", "dpsvi", "fit", "--help", cwd=tmp_path)
+
+
+def test_a_name_of_the_package_cannot_be_taken(tmp_path):
+    info = tmp_path / "thief-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: thief\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[dpsvi.models]\nlda = thief\n")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from dpsvi import models; models.names()"
+    )
+    error = python("-c", code, cwd=tmp_path, ok=False)
+    assert "entry point 'lda' of dpsvi.models: thief cannot take the name of" in error

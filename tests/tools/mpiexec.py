@@ -1,0 +1,149 @@
+"""Starting ``mpiexec`` of either MPI, and finding its ranks to kill, stop or slow down."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PYTHONS = {
+    "openmpi": Path(os.environ.get("DPSVI_OPENMPI_PYTHON", sys.executable)),
+    "mpich": Path(os.environ.get("DPSVI_MPICH_PYTHON", ROOT / ".venv-mpich/bin/python")),
+}
+_ROOT_ALLOWED = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def _vendor(python):
+    """Which MPI an interpreter's mpi4py uses, or None."""
+    if not (python.parent / "mpiexec").exists():
+        return None
+    code = "from mpi4py import MPI; print(MPI.get_vendor()[0])"
+    answer = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=60)
+    return {"Open MPI": "openmpi", "MPICH": "mpich"}.get(answer.stdout.strip())
+
+
+INSTALLED = [kind for kind, python in PYTHONS.items() if _vendor(python) == kind]
+
+
+def needs(kind):
+    """Skip where an MPI is not installed."""
+    return pytest.mark.skipif(kind not in INSTALLED, reason=f"{kind} is not installed")
+
+
+EVERY_MPI = [pytest.param(kind, marks=needs(kind)) for kind in PYTHONS]
+
+
+def launch(kind, n, *arguments, options=(), python=None, stdin=None):
+    """Start `n` ranks of ``python arguments`` with the launcher of `kind`; a :class:`Run`."""
+    # --with-ft exists in Open MPI only; ranks share cores in tests.
+    own = ["--oversubscribe", "--bind-to", "none"] if kind == "openmpi" else []
+    mpiexec = PYTHONS[kind].parent / "mpiexec"
+    command = [mpiexec, *own, *options, "-n", str(n), python or PYTHONS[kind], *arguments]
+    process = subprocess.Popen(
+        [str(part) for part in command], stdin=stdin, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+        env={**os.environ, **_ROOT_ALLOWED, "PYTHONUNBUFFERED": "1"}, start_new_session=True,
+    )  # fmt: skip
+    return Run(process)
+
+
+class Server:
+    """Ranks that stay for many fits of ``mpi_fit``; see ``mpi_server``."""
+
+    def __init__(self, kind, n):
+        program = Path(__file__).parent / "mpi_server.py"
+        self.run = launch(kind, n, "-m", "mpi4py", program, stdin=subprocess.PIPE)
+
+    def fit(self, *arguments):
+        """Have one fit made by all ranks."""
+        self._tell([str(argument) for argument in arguments])
+        while (line := self.run.process.stdout.readline()) and line != "done\n":
+            pass
+        if not line:
+            pytest.fail(f"the ranks ended:\n{self.run.process.stderr.read()}")
+
+    def stop(self):
+        """Let the ranks end by themselves."""
+        self._tell(None)  # not every mpiexec tells rank 0 that its stdin was closed
+        assert self.run.wait() == 0, self.run.err
+
+    def _tell(self, what):
+        self.run.process.stdin.write(json.dumps(what) + "\n")
+        self.run.process.stdin.flush()
+
+
+@dataclass
+class Run:
+    """A running job."""
+
+    process: subprocess.Popen
+    out: str = ""
+    err: str = ""
+    _known: dict = field(default_factory=dict)
+
+    def ranks(self):
+        """Process number of each rank that is there."""
+        found = {}
+        for folder in Path("/proc").iterdir():
+            if not folder.name.isdigit():
+                continue
+            try:
+                environment = (folder / "environ").read_bytes().split(b"\0")
+                if os.getsid(int(folder.name)) != self.process.pid and not self._is_child(folder):
+                    continue
+            except (OSError, ProcessLookupError):
+                continue
+            values = dict(pair.split(b"=", 1) for pair in environment if b"=" in pair)
+            rank = values.get(b"OMPI_COMM_WORLD_RANK", values.get(b"PMI_RANK"))
+            command = (folder / "cmdline").read_bytes()
+            if rank is not None and b"mpiexec" not in command and b"hydra" not in command:
+                found[int(rank)] = int(folder.name)
+        return found
+
+    def _is_child(self, folder):
+        """Whether the job's launcher is an ancestor."""
+        number = int(folder.name)
+        while number > 1:
+            if number == self.process.pid:
+                return True
+            stat = (Path("/proc") / str(number) / "stat").read_text()
+            number = int(stat.rsplit(")")[-1].split()[1])
+        return False
+
+    def send(self, rank, number=signal.SIGKILL):
+        """Send a signal to one rank."""
+        os.kill(self.ranks()[rank], number)
+
+    def wait(self, timeout=240):
+        """Exit code; the job and its output must be there within `timeout` seconds.
+
+        That is for jobs that hang: nobody knows how busy the machine is.
+        """
+        try:
+            self.out, self.err = self.process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            self.end()
+            self.out, self.err = self.process.communicate()
+            pytest.fail(f"no end after {timeout} s:\n{self.out}\n{self.err}")
+        return self.process.returncode
+
+    def end(self):
+        """Kill whatever is left."""
+        for number in self.ranks().values():
+            os.kill(number, signal.SIGKILL)
+        os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def until(condition, timeout=240.0):
+    """Wait for a condition; returns its value."""
+    end = time.monotonic() + timeout
+    while not (value := condition()):
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+    return value

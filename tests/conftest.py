@@ -1,7 +1,6 @@
 """Fixtures, and a numba cache that a change of any source file makes anew."""
 
 import hashlib
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -23,7 +22,8 @@ def _compiled_kernels() -> Path:
         sources.update(path.read_bytes())
     name = sources.hexdigest()[:16]
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        return Path(chosen) / name
+        # By the user, or by the process that started this one.
+        return Path(chosen) if Path(chosen).name == name else Path(chosen) / name
     ours = user_cache_path("dpsvi-tests", appauthor=False)
     (ours / name).mkdir(parents=True, exist_ok=True)
     os.utime(ours / name)
@@ -40,6 +40,14 @@ from reference.lda import TopicCorpus  # noqa: E402
 from scipy.sparse import csr_array  # noqa: E402
 
 from dpsvi.corpus import Corpus  # noqa: E402
+
+
+def pytest_collection_modifyitems(items):
+    """Tests that share ranks run in one process, which alone starts them; see `ranks`."""
+    for item in items:
+        if "ranks" in item.fixturenames:
+            kind = item.callspec.params.get("kind", "openmpi")
+            item.add_marker(pytest.mark.xdist_group(f"{kind} ranks"))
 
 
 @pytest.fixture(scope="session")
@@ -70,25 +78,11 @@ def corpora_folder() -> Path:
     return folder
 
 
-WARM_UP = """
-import numpy as np
-from dpsvi import DPSVILDA, DPSVIGaussianMixture
-
-X = np.random.default_rng(0).poisson(1.0, (60, 20))
-for engine in ENGINES:
-    for step in ("collapsed", "mean_field"):
-        model = DPSVILDA(2, engine=engine, local_step=step, validation_size=10, max_iter=2)
-        model.fit(X).score(X)
-    DPSVIGaussianMixture(2, engine=engine, max_iter=2).fit(X.astype(float)).score(X)
-"""
-
-
 @pytest.fixture(scope="session")
 def compiled():
     """What the processes that tests start will run is compiled: their clocks do not tell of it."""
-    engines = ["threads"] + ["mpi"] * (importlib.util.find_spec("mpi4py") is not None)
-    script = WARM_UP.replace("ENGINES", repr(engines))
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
+    program = Path(__file__).parent / "tools" / "compiled.py"
+    subprocess.run([sys.executable, program], check=True, cwd=ROOT)
 
 
 @pytest.fixture(autouse=True)
@@ -96,6 +90,32 @@ def _compiled_before(request):
     """Of every test that starts several processes or kills one."""
     if any(request.node.get_closest_marker(mark) for mark in ("mpi", "fault")):
         request.getfixturevalue("compiled")
+
+
+@pytest.fixture(scope="session")
+def servers():
+    """Ranks that run one program after the other, started when they are asked for."""
+    started = {}
+    yield started
+    for server in started.values():
+        server.stop()
+
+
+@pytest.fixture
+def ranks(servers, compiled):
+    """A callable that runs a program on so many ranks of an MPI; see ``tools.mpiexec.Server``."""
+    from tools.mpiexec import Server  # which asks each MPI whether it is there
+
+    def call(kind, n, program, *arguments, faults=None):
+        if (kind, n) not in servers:
+            servers[kind, n] = Server(kind, n)
+        try:
+            servers[kind, n].call(program, *arguments, faults=faults)
+        except BaseException:
+            servers.pop((kind, n)).run.end()
+            raise
+
+    return call
 
 
 @pytest.fixture

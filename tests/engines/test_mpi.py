@@ -1,51 +1,34 @@
 """``engine="mpi"`` under a real mpiexec, with either MPI."""
 
 import json
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 from tools import mpi_dpsgd, mpi_fit
-from tools.mpiexec import EVERY_MPI, INSTALLED, PYTHONS, Server, launch
+from tools.mpiexec import EVERY_MPI, INSTALLED, PYTHONS, faulty, launch
 
 from dpsvi.__main__ import main
 from dpsvi.cluster.ranks import world
 from dpsvi.errors import LauncherError
 
 pytestmark = pytest.mark.mpi
-PROGRAM = Path(mpi_fit.__file__)
-
-
-@pytest.fixture(scope="module")
-def servers():
-    """Ranks by kind and number, started when they are asked for."""
-    started = {}
-    yield started
-    for server in started.values():
-        server.stop()
 
 
 @pytest.fixture
-def fit(servers, tmp_path):
+def fit(ranks, tmp_path):
     """A callable: what each rank got of a fit."""
-    return partial(_fit, servers, tmp_path)
 
+    def fit(kind, n, *settings, program="mpi_fit", faults=None, name="fit"):
+        ranks(kind, n, program, tmp_path / name, *settings, faults=faults)
+        return [json.loads((tmp_path / f"{name}-{rank}.json").read_text()) for rank in range(n)]
 
-def _fit(servers, tmp_path, kind, n, *settings, name="fit"):
-    if (kind, n) not in servers:
-        servers[kind, n] = Server(kind, n)
-    try:
-        servers[kind, n].fit(tmp_path / name, *settings)
-    except BaseException:
-        servers.pop((kind, n)).run.end()
-        raise
-    return [json.loads((tmp_path / f"{name}-{rank}.json").read_text()) for rank in range(n)]
+    return fit
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
+def alone():
     """The same fits in one process."""
+
     def score(model):
         X, estimator = mpi_fit.problem(model)
         return estimator.set_params(engine="serial", max_iter=6).fit(X[:-200]).score(X[-200:])
@@ -65,17 +48,19 @@ def test_three_ranks_fit_as_well_as_one(kind, model, fit, alone):
     assert sum(ranks[0]["staleness"].values()) > 10
 
 
+@pytest.fixture(scope="module")
+def minimized():
+    """The same minimisations in one process."""
+    return mpi_dpsgd.fit("serial", 20)
+
+
 @pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("master_batch", [1, 2])
-def test_dpsgd_on_three_ranks(kind, master_batch, tmp_path):
+def test_dpsgd_on_three_ranks(kind, master_batch, fit, minimized):
     """Compiled or not, two asynchronous workers come as near to the optimum as one thread."""
     X, y = mpi_dpsgd.problem()
     cluster = json.dumps({"master_batch": master_batch})
-    program = Path(mpi_dpsgd.__file__)
-    run = launch(kind, 3, "-m", "mpi4py", program, tmp_path / "fit", 20, cluster)
-    assert run.wait() == 0, run.err
-    ranks = [json.loads((tmp_path / f"fit-{rank}.json").read_text()) for rank in range(3)]
-    alone = mpi_dpsgd.main(None, "serial", 20)
+    ranks, alone = fit(kind, 3, 20, cluster, program="mpi_dpsgd"), minimized
     for name in ("compiled", "callable"):
         for rank in ranks:
             assert rank[name]["x"] == ranks[0][name]["x"], "all ranks hold the same parameters"
@@ -117,74 +102,33 @@ def test_options(kind, settings, fit, alone):
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
-def test_long_messages_go_in_chunks(kind, tmp_path, fit):
+def test_long_messages_go_in_chunks(kind, fit):
     """A limit of 10,000 bytes stands for 1 GiB."""
-    program = tmp_path / "program.py"
-    program.write_text(
-        f"import sys; sys.path.insert(0, {str(PROGRAM.parent)!r})\n"
-        "import dpsvi.cluster.transports.channel as channel, mpi_fit\n"
-        "channel.CHUNK = 10_000\n"
-        f"mpi_fit.main({str(tmp_path / 'fit')!r}, 'collapsed', 'max_iter=2', 'local_steps=2',"
-        " 'learning_rate=0.1')\n"
-    )
-    run = launch(kind, 2, "-m", "mpi4py", program)
-    assert run.wait() == 0, run.err
-    chunked = json.loads((tmp_path / "fit-1.json").read_text())
-    whole = fit(kind, 2, "collapsed", "max_iter=2", "local_steps=2", "learning_rate=0.1",
-                name="whole")  # fmt: skip
-    assert chunked["bits"] == whole[0]["bits"]
+    given = ["collapsed", "max_iter=2", "local_steps=2", "learning_rate=0.1"]
+    chunked = fit(kind, 2, *given, faults={"chunks_of": 10_000})
+    whole = fit(kind, 2, *given, name="whole")
+    assert chunked[1]["bits"] == whole[0]["bits"]
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("settings", [(), ('statistics="bfloat16"',), ("prefetch=true",)])
-def test_memory_that_ranks_share_changes_nothing(kind, settings, tmp_path, fit):
+def test_memory_that_ranks_share_changes_nothing(kind, settings, fit):
     """One worker, whose rows go through MPI since they are few, or lie where both can see them.
 
     With prefetch rows are in the message at any rate.
     """
-    elsewhere = "window" if "prefetch=true" in settings else "rows"
-    program = tmp_path / "program.py"
-    program.write_text(
-        f"import sys; sys.path.insert(0, {str(PROGRAM.parent)!r})\n"
-        "import dpsvi.cluster.transports.messages as messages, mpi_fit\n"
-        "from dpsvi.cluster.transports.channel import Channel\n"
-        "from dpsvi.cluster.nodes.worker import Worker\n"
-        "messages.SHARED_FROM = 0\n"
-        "found, read, seen = Channel._found, Worker._read, set()\n"
-        "def look(self, rank, message):\n"
-        "    seen.add(message.header['kind'])\n"
-        "    return found(self, rank, message)\n"
-        "def look_at_rows(self, grant, sent):\n"
-        "    seen.add('window' if grant.header['window'] else 'rows')\n"
-        "    return read(self, grant, sent)\n"
-        "Channel._found, Worker._read = look, look_at_rows\n"
-        "mpi_fit.main(*sys.argv[1:])\n"
-        f"assert 'lies' in seen and {elsewhere!r} not in seen, seen\n"
-    )
+    way = "rows" if "prefetch=true" in settings else "window"
     given = ["collapsed", "max_iter=2", "local_steps=2", "learning_rate=0.1", *settings]
-    run = launch(kind, 2, "-m", "mpi4py", program, tmp_path / "fit", *given)
-    assert run.wait() == 0, run.err
-    shared = json.loads((tmp_path / "fit-1.json").read_text())
+    shared = fit(kind, 2, *given, faults={"shared_from": 0, "rows_come_by": way})
     whole = fit(kind, 2, *given, name="whole")
-    assert shared["bits"] == whole[0]["bits"]
+    assert shared[1]["bits"] == whole[0]["bits"]
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("rank", [0, 1])
 def test_an_exception_on_any_rank_ends_all(kind, rank, tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(
-        f"import sys; sys.path.insert(0, {str(PROGRAM.parent)!r})\n"
-        "import mpi_fit\n"
-        "from mpi4py import MPI\n"
-        "X, estimator = mpi_fit.problem('collapsed')\n"
-        f"if MPI.COMM_WORLD.Get_rank() == {rank}:\n"
-        "    import dpsvi.cluster.nodes.worker as w, dpsvi.cluster.nodes.master as m\n"
-        "    def fail(*arguments): raise RuntimeError('this rank is broken')\n"
-        "    w.Worker.turn = m.Master._collect = fail\n"
-        "estimator.set_params(engine='mpi', max_iter=100).fit(X)\n"
-    )
-    run = launch(kind, 3, "-m", "mpi4py", program)
+    program = faulty({"broken": rank}, "mpi_fit", tmp_path / "fit", "collapsed", "max_iter=100")
+    run = launch(kind, 3, "-m", "mpi4py", *program)
     assert run.wait() != 0
     assert "this rank is broken" in run.err
 

@@ -1,4 +1,7 @@
-"""A program for ``mpiexec``: DPSGD on digits, by a compiled objective and by a Python callable."""
+"""A program for ``mpiexec``: DPSGD on digits, by a compiled objective and by a Python callable.
+
+``python mpi_dpsgd.py OUT PASSES CLUSTER``, of which the last one is a JSON dict.
+"""
 
 import json
 import sys
@@ -23,7 +26,8 @@ def loss(x, X, y):
     return logistic.mean_loss(x, X, y) + ALPHA / 2 * float(np.sum(x[:-1] ** 2))
 
 
-def main(out, engine, max_iter, **more):
+def fit(engine, max_iter, **more):
+    """What comes of each of the two; `more` for the optimizer."""
     X, y = problem()
     Z, one_hot = np.column_stack([X, np.ones(len(X))]), np.eye(10)[y]
 
@@ -44,13 +48,16 @@ def main(out, engine, max_iter, **more):
             "x": result.x.tolist(), "loss": loss(result.x, X, y), "njev": result.njev,
             "nit": result.nit, "workers": np.unique(result.exchanges["worker"]).tolist(),
         }  # fmt: skip
-    if out is not None:
-        from mpi4py import MPI
-
-        with open(f"{out}-{MPI.COMM_WORLD.Get_rank()}.json", "w") as file:
-            json.dump(facts, file)
     return facts
 
 
+def main(out, max_iter, cluster):
+    facts = fit("mpi", int(max_iter), cluster=Cluster(**json.loads(cluster)))
+    from mpi4py import MPI
+
+    with open(f"{out}-{MPI.COMM_WORLD.Get_rank()}.json", "w") as file:
+        json.dump(facts, file)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], "mpi", int(sys.argv[2]), cluster=Cluster(**json.loads(sys.argv[3])))
+    main(*sys.argv[1:])

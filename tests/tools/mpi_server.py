@@ -1,14 +1,15 @@
-"""A program for ``mpiexec``: makes one fit of `mpi_fit` after the other.
+"""A program for ``mpiexec``: its ranks run one program after the other.
 
-Rank 0 reads the arguments of each fit from stdin, one JSON list a line, and says when all ranks are
-through; null ends them.  Starting ranks costs more than most of these fits.
+Rank 0 reads from stdin which one, with which faults and arguments (see ``faults``), one JSON list a
+line, and says when all ranks are through; null ends them.  Starting ranks costs more than most of
+the fits that they make.
 """
 
 import json
 import sys
 import time
 
-import mpi_fit
+import faults
 from mpi4py import MPI
 
 
@@ -26,9 +27,10 @@ def tell(comm, line):
 def main():
     comm = MPI.COMM_WORLD.Dup()
     while line := tell(comm, sys.stdin.readline() if comm.Get_rank() == 0 else ""):
-        if (arguments := json.loads(line)) is None:
+        if (told := json.loads(line)) is None:
             break
-        mpi_fit.main(*arguments)
+        if code := faults.run(*told):
+            sys.exit(f"the program ended with {code}")
         comm.Barrier()
         if comm.Get_rank() == 0:
             print("done", flush=True)

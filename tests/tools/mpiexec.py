@@ -53,16 +53,22 @@ def launch(kind, n, *arguments, options=(), python=None, stdin=None):
     return Run(process)
 
 
+def faulty(faults, program, *arguments):
+    """Arguments for :func:`launch`: a program with something wrong in it; see ``faults``."""
+    path = Path(__file__).parent / "faults.py"
+    return [path, json.dumps(faults), program, *arguments]
+
+
 class Server:
-    """Ranks that stay for many fits of ``mpi_fit``; see ``mpi_server``."""
+    """Ranks that stay for many programs; see ``mpi_server``."""
 
     def __init__(self, kind, n):
         program = Path(__file__).parent / "mpi_server.py"
         self.run = launch(kind, n, "-m", "mpi4py", program, stdin=subprocess.PIPE)
 
-    def fit(self, *arguments):
-        """Have one fit made by all ranks."""
-        self._tell([str(argument) for argument in arguments])
+    def call(self, program, *arguments, faults=None):
+        """Have all ranks run a program, with `faults`."""
+        self._tell([faults or {}, program, [str(argument) for argument in arguments]])
         while (line := self.run.process.stdout.readline()) and line != "done\n":
             pass
         if not line:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tools.mpiexec import EVERY_MPI, launch, needs, until
+from tools.lda_fits import STEPS_A_PASS, arguments, go_on, lost, training
+from tools.mpiexec import EVERY_MPI, faulty, launch, needs, until
 
 from dpsvi import DPSVILDA, load_corpus
-from dpsvi.cluster.transports import messages
 from dpsvi.training.checkpoint import read_newest
 
 pytestmark = [pytest.mark.fault, pytest.mark.mpi]
@@ -32,20 +32,6 @@ def held_out(corpus_file):
     return lda.perplexity(load_corpus(corpus_file))
 
 
-def arguments(corpus_file, out, passes, *more):
-    return [
-        "-m", "dpsvi", "fit", "lda", "--corpus", corpus_file, "--topics", "5", "--batch-size", "4",
-        "--passes", passes, "--out", out, "--overwrite", "--local-steps", "4", "--held-out", "20",
-        "--evaluate-every", "10", *more,
-    ]  # fmt: skip
-
-
-def training(out):
-    """Whether steps are being made: the first evaluation was written."""
-    path = out / "metrics.jsonl"
-    return path.exists() and path.read_text().count("perplexity") > 0
-
-
 def perplexity(out, corpus_file):
     return DPSVILDA.load(out).perplexity(load_corpus(corpus_file))
 
@@ -57,24 +43,28 @@ def perplexity(out, corpus_file):
 def test_a_killed_worker_is_done_without(corpus_file, tmp_path, held_out):
     """Exit 0, the rank named, perplexity as without the fault."""
     out = tmp_path / "run"
-    run = launch("openmpi", 4, *arguments(corpus_file, out, 300), options=ULFM)
+    run = launch("openmpi", 4, *arguments(corpus_file, out, 100), options=ULFM)
     until(lambda: training(out))
     run.send(2)
+    until(lambda: lost(out, 2))
+    go_on(out)
     assert run.wait() == 0, run.err
     assert "rank 2 is lost (its process ended)" in run.err
     assert perplexity(out, corpus_file) < 1.01 * held_out
     last = [json.loads(line) for line in (out / "metrics.jsonl").open()][-1]
-    assert last["docs"] == 300 * 380, "every document of every pass"
+    assert last["docs"] == 100 * 380, "every document of every pass"
 
 
 @OPENMPI
 def test_two_workers_killed_one_after_the_other(corpus_file, tmp_path, held_out):
     out = tmp_path / "run"
-    run = launch("openmpi", 4, *arguments(corpus_file, out, 300), options=ULFM)
+    run = launch("openmpi", 4, *arguments(corpus_file, out, 100), options=ULFM)
     until(lambda: training(out))
     run.send(3)
     time.sleep(1)
     run.send(1)
+    until(lambda: lost(out, 3) and lost(out, 1))
+    go_on(out)
     assert run.wait() == 0, run.err
     assert "rank 3 is lost" in run.err and "rank 1 is lost" in run.err
     assert perplexity(out, corpus_file) < 1.01 * held_out
@@ -83,11 +73,13 @@ def test_two_workers_killed_one_after_the_other(corpus_file, tmp_path, held_out)
 @OPENMPI
 def test_two_workers_killed_at_once(corpus_file, tmp_path, held_out):
     out = tmp_path / "run"
-    run = launch("openmpi", 4, *arguments(corpus_file, out, 300), options=ULFM)
+    run = launch("openmpi", 4, *arguments(corpus_file, out, 100), options=ULFM)
     until(lambda: training(out))
     numbers = run.ranks()
     for rank in (1, 3):
         os.kill(numbers[rank], signal.SIGKILL)
+    until(lambda: lost(out, 3) and lost(out, 1))
+    go_on(out)
     assert run.wait() == 0, run.err
     assert "rank 3 is lost" in run.err and "rank 1 is lost" in run.err
     assert perplexity(out, corpus_file) < 1.01 * held_out
@@ -106,33 +98,18 @@ def test_the_last_worker_killed_leaves_a_checkpoint_of_all_that_was_done(corpus_
     assert read_newest(out).meta["step"] >= last["step"] > 0
 
 
-PROGRAM = """
-import sys, time
-from pathlib import Path
-from dpsvi import DPSVILDA, Cluster
-corpus, out = sys.argv[1], Path(sys.argv[2])
-
-def look(event):
-    (out / "training").touch()
-    return (out / "enough").exists()
-
-lda = DPSVILDA(5, engine="mpi", batch_size=4, local_steps=4, max_iter=10**6, random_state=0,
-               callbacks=[look], cluster=Cluster(silent_seconds=2)).fit(corpus)
-time.sleep(2)
-lda.save(out / "model")
-print("saved")
-if "raises" in sys.argv:
-    raise RuntimeError("something else")
-"""
+def endless(kind, corpus_file, folder, *then):
+    """Three ranks that fit until `folder` holds a file ``enough``."""
+    faults = {"slow_until": str(folder / "enough")}
+    program = faulty(faults, "mpi_endless", corpus_file, folder, *then)
+    return launch(kind, 3, "-m", "mpi4py", *program)
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("wakes", [False, True])
 def test_a_program_goes_on_without_a_frozen_rank(kind, wakes, corpus_file, tmp_path):
     """It ends well although that rank never ends, or raises when it wakes up."""
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    run = launch(kind, 3, "-m", "mpi4py", program, corpus_file, tmp_path)
+    run = endless(kind, corpus_file, tmp_path)
     until((tmp_path / "training").exists)
     number = run.ranks()[2]
     os.kill(number, signal.SIGSTOP)
@@ -149,9 +126,7 @@ def test_a_program_goes_on_without_a_frozen_rank(kind, wakes, corpus_file, tmp_p
 @pytest.mark.parametrize("kind", EVERY_MPI)
 def test_a_program_that_fails_beside_a_frozen_rank(kind, corpus_file, tmp_path):
     """What ends the ranks that would not end is not to hide that the program failed."""
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    run = launch(kind, 3, "-m", "mpi4py", program, corpus_file, tmp_path, "raises")
+    run = endless(kind, corpus_file, tmp_path, "raises")
     until((tmp_path / "training").exists)
     run.send(2, signal.SIGSTOP)
     time.sleep(5)
@@ -166,7 +141,7 @@ def test_without_ulfm_a_death_ends_the_job_and_it_resumes(kind, rank, corpus_fil
                                                           held_out):  # fmt: skip
     """At once, not with 0; then with other numbers of ranks and threads to the end."""
     out = tmp_path / "run"
-    given = arguments(corpus_file, out, 400, "--checkpoint-seconds", "0.3", *PATIENT)
+    given = arguments(corpus_file, out, 100, "--checkpoint-seconds", "0.3", *PATIENT)
     run = launch(kind, 3, *given)
     until(lambda: (out / "checkpoints/latest").exists() and training(out))
     run.send(rank)
@@ -175,11 +150,11 @@ def test_without_ulfm_a_death_ends_the_job_and_it_resumes(kind, rank, corpus_fil
     assert time.monotonic() - killed < 60, "long before a rank would count as silent"
     assert run.err.strip(), "the cause is printed"
     step = read_newest(out).meta["step"]
-    assert 0 < step < 400 * 95
+    assert 0 < step < 100 * STEPS_A_PASS
     again = launch(kind, 2, "-m", "dpsvi", "resume", out, "--threads", "2")
     assert again.wait() == 0, again.err
     assert perplexity(out, corpus_file) < 1.01 * held_out
-    assert json.loads((out / "model.json").read_text())["step"] == 400 * 95
+    assert json.loads((out / "model.json").read_text())["step"] == 100 * STEPS_A_PASS
     steps = [json.loads(line)["step"] for line in (out / "metrics.jsonl").open()]
     assert steps == sorted(steps), "no step is reported twice"
     assert not (out / "checkpoints").exists()
@@ -206,10 +181,12 @@ def test_a_frozen_rank(kind, on_lost, corpus_file, tmp_path, held_out):
     """Named in time; then the fit goes on without it, or ends, as told."""
     out = tmp_path / "run"
     run = launch(kind, 4, *arguments(
-        corpus_file, out, 600, "--silent-seconds", "3", "--on-lost", on_lost
+        corpus_file, out, 100, "--silent-seconds", "3", "--on-lost", on_lost
     ))  # fmt: skip
     until(lambda: training(out))
     run.send(3, signal.SIGSTOP)
+    until(lambda: lost(out, 3))
+    go_on(out)
     code = run.wait()
     assert re.search(r"rank 3 is lost.*not heard of for \d", run.err), run.err
     if on_lost == "abort":
@@ -224,10 +201,12 @@ def test_a_frozen_rank_under_ulfm(corpus_file, tmp_path, held_out):
     """Open MPI would not end while it is there: on the same host it is killed for good."""
     out = tmp_path / "run"
     run = launch("openmpi", 4, *arguments(
-        corpus_file, out, 600, "--silent-seconds", "3"
+        corpus_file, out, 100, "--silent-seconds", "3"
     ), options=ULFM)  # fmt: skip
     until(lambda: training(out))
     run.send(3, signal.SIGSTOP)
+    until(lambda: lost(out, 3))
+    go_on(out)
     assert run.wait() == 0
     assert "rank 3 is lost (not heard of" in run.err
     assert perplexity(out, corpus_file) < 1.01 * held_out
@@ -237,21 +216,17 @@ def test_a_frozen_rank_under_ulfm(corpus_file, tmp_path, held_out):
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_rank_that_wakes_up_too_late_does_no_harm(kind, shared, corpus_file, tmp_path, held_out):
     """Dropped while it slept, it must not end the job of the others when it wakes up."""
-    out, program = tmp_path / "run", tmp_path / "program.py"
-    program.write_text(
-        "import sys\n"
-        "import dpsvi.cluster.transports.messages as messages\n"
-        "from dpsvi.__main__ import main\n"
-        f"messages.SHARED_FROM = {0 if shared else messages.SHARED_FROM}\n"
-        "sys.exit(main(sys.argv[1:]))\n"
-    )
-    _, _, *given = arguments(corpus_file, out, 1200, "--silent-seconds", "2")
-    run = launch(kind, 4, program, *given)
+    out, faults = tmp_path / "run", {"shared_from": 0} if shared else {}
+    run = launch(kind, 4, *arguments(
+        corpus_file, out, 100, "--silent-seconds", "2", faults=faults
+    ))  # fmt: skip
     until(lambda: training(out))
     number = run.ranks()[3]
     os.kill(number, signal.SIGSTOP)
-    until(lambda: "rank 3 is lost" in (out / "run.log").read_text())
+    until(lambda: lost(out, 3))
     os.kill(number, signal.SIGCONT)
+    time.sleep(2)  # it looks around while the others are at work
+    go_on(out)
     assert run.wait() == 0, run.err
     assert perplexity(out, corpus_file) < 1.01 * held_out
 
@@ -263,7 +238,8 @@ def test_a_slow_rank_does_not_set_the_pace(corpus_file, tmp_path):
 
     def speed(name, slow):
         out = tmp_path / name
-        run = launch("openmpi", 5, *arguments(corpus_file, out, 400))
+        go_on(out)
+        run = launch("openmpi", 5, *arguments(corpus_file, out, 400, "--evaluate-every", "10"))
         until(lambda: training(out))
         number, started = run.ranks()[4], time.monotonic()
         first = last_line(out)
@@ -290,24 +266,12 @@ def test_a_slow_rank_does_not_set_the_pace(corpus_file, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_rank_lost_while_it_reads_the_shared_rows(number, corpus_file, tmp_path, held_out):
     """The master merges nothing while somebody reads: a rank that never ends reading is let go."""
-    out, program = tmp_path / "run", tmp_path / "program.py"
-    program.write_text(
-        "import os, sys\n"
-        "import dpsvi.cluster.transports.messages as messages\n"
-        "from dpsvi.cluster.transports.window import Window\n"
-        "from dpsvi.__main__ import main\n"
-        "messages.SHARED_FROM = 0\n"
-        "end, reads = Window.end, []\n"
-        "def last(self, rank):\n"
-        "    reads.append(rank)\n"
-        "    if len(reads) == 20 and reads == [2] * 20:\n"
-        f"        os.kill(os.getpid(), {int(number)})\n"
-        "    end(self, rank)\n"
-        "Window.end = last\n"
-        "sys.exit(main(sys.argv[1:]))\n"
-    )
-    _, _, *given = arguments(corpus_file, out, 300, "--silent-seconds", "3")
-    run = launch("openmpi", 4, program, *given, options=ULFM)
+    out, faults = tmp_path / "run", {"shared_from": 0, "lost_while_reading": int(number)}
+    run = launch("openmpi", 4, *arguments(
+        corpus_file, out, 100, "--silent-seconds", "3", faults=faults
+    ), options=ULFM)  # fmt: skip
+    until(lambda: training(out) and lost(out, 2))
+    go_on(out)
     assert run.wait() == 0, run.err
     said = "its process ended" if number == signal.SIGKILL else "not heard of for"
     assert f"rank 2 is lost ({said}" in run.err
@@ -329,9 +293,9 @@ def test_signals_leave_a_checkpoint(kind, number, corpus_file, tmp_path):
     assert run.wait() == 128 + number, run.err
     assert DPSVILDA.load(out).n_batch_iter_ > 0, "the model so far is written, too"
     meta = read_newest(out).meta
-    assert 0 < meta["step"] < 5000 * 95
+    assert 0 < meta["step"] < 5000 * STEPS_A_PASS
     again = launch(kind, 2, "-m", "dpsvi", "resume", out, "--passes",
-                   str(meta["step"] // 95 + 20))  # fmt: skip
+                   str(meta["step"] // STEPS_A_PASS + 20))  # fmt: skip
     assert again.wait() == 0, again.err
 
 
@@ -340,15 +304,17 @@ def test_signals_leave_a_checkpoint(kind, number, corpus_file, tmp_path):
 def test_a_signal_for_one_worker_ends_that_one(kind, early, corpus_file, tmp_path):
     """At once, without the wait for a silent rank, also while it still compiles."""
     out = tmp_path / "run"
-    run = launch(kind, 4, *arguments(corpus_file, out, 300, *PATIENT))
+    run = launch(kind, 4, *arguments(corpus_file, out, 100, *PATIENT))
     log = out / "run.log"
     until((lambda: log.exists() and "ranks on" in log.read_text()) if early
           else (lambda: training(out)))  # fmt: skip
     run.send(2, signal.SIGTERM)
+    until(lambda: lost(out, 2))
+    go_on(out)
     assert run.wait() == 0, run.err
     assert "rank 2 is lost (ended by a signal)" in run.err
     last = [json.loads(line) for line in (out / "metrics.jsonl").open()][-1]
-    assert last["docs"] == 300 * 380, "every document of every pass"
+    assert last["docs"] == 100 * 380, "every document of every pass"
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
@@ -401,7 +367,7 @@ def test_a_disk_too_small_is_found_before_training(small_disk, corpus_file):
 def test_a_disk_that_fills_up_keeps_the_last_good_checkpoint(small_disk, corpus_file):
     out = small_disk / "run"
     command = [sys.executable, *map(str, arguments(
-        corpus_file, out, 4000, "--checkpoint-seconds", "0.2"
+        corpus_file, out, 4000, "--checkpoint-seconds", "0.2", "--evaluate-every", "10"
     ))]  # fmt: skip
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
@@ -440,28 +406,15 @@ def test_an_unwritable_folder_is_found_before_training(corpus_file, tmp_path):
 @pytest.mark.parametrize("kind", EVERY_MPI)
 def test_nan_ends_the_fit_with_4_and_keeps_the_last_good_checkpoint(kind, corpus_file, tmp_path):
     out = tmp_path / "run"
-    program = tmp_path / "program.py"
-    program.write_text(
-        "import sys\n"
-        "import numpy as np\n"
-        "from dpsvi.estimators import monitor\n"
-        "from dpsvi.__main__ import main\n"
-        "call = monitor.Monitor.__call__\n"
-        "def poison(self, event):\n"
-        "    ended = call(self, event)\n"
-        "    if event.epoch > 30:\n"
-        "        event.state.shared.rows[:] = np.nan\n"
-        "    return ended\n"
-        "monitor.Monitor.__call__ = poison\n"
-        "sys.exit(main(sys.argv[1:]))\n"
-    )
-    command = arguments(corpus_file, out, 2000, "--checkpoint-seconds", "0.05")[2:]
-    run = launch(kind, 3, program, *command)
+    go_on(out)
+    run = launch(kind, 3, *arguments(
+        corpus_file, out, 2000, "--checkpoint-seconds", "0.05", faults={"nan_after": 30}
+    ))  # fmt: skip
     assert run.wait() == 4, run.err
     assert "NaN or infinite" in run.err
     checkpoint = read_newest(out)
     assert np.all(np.isfinite(checkpoint.arrays["rows"]))
-    assert checkpoint.meta["step"] < 45 * 95
+    assert checkpoint.meta["step"] < 45 * STEPS_A_PASS
 
 
 # --- checkpoints ----------------------------------------------------------------------------------
@@ -473,7 +426,8 @@ def test_a_killed_fit_resumes_bit_for_bit(engine, corpus_file, tmp_path):
 
     def fit(out):
         return [sys.executable, *map(str, arguments(
-            corpus_file, out, 1500, "--checkpoint-seconds", "0.1", "--engine", engine
+            corpus_file, out, 600, "--checkpoint-seconds", "0.1", "--evaluate-every", "10",
+            "--engine", engine,
         ))]  # fmt: skip
 
     whole = tmp_path / "whole"

@@ -3,32 +3,20 @@
 import json
 import os
 import signal
-from pathlib import Path
 
 import pytest
-from tools import mpi_fit
-from tools.mpiexec import EVERY_MPI, launch, needs, until
+from tools import lda_fits as fits
+from tools.lda_fits import STEPS_A_PASS, go_on, lost, training
+from tools.mpiexec import EVERY_MPI, faulty, launch, needs, until
 
 from dpsvi import DPSVILDA, load_corpus
 from dpsvi.training.checkpoint import read_newest
 
 pytestmark = [pytest.mark.fault, pytest.mark.mpi]
-PROGRAM = Path(mpi_fit.__file__)
-STEPS_A_PASS = 95  # of 380 documents
 
 
-def arguments(corpus_file, out, passes, *more):
-    return [
-        "-m", "dpsvi", "fit", "lda", "--corpus", corpus_file, "--topics", "5", "--batch-size", "4",
-        "--passes", passes, "--out", out, "--overwrite", "--local-steps", "4", "--held-out", "20",
-        "--evaluate-every", "10", "--strategy", "push_sum", *more,
-    ]  # fmt: skip
-
-
-def training(out):
-    """Whether steps are being made: the first evaluation was written."""
-    path = out / "metrics.jsonl"
-    return path.exists() and path.read_text().count("perplexity") > 0
+def arguments(*given):
+    return fits.arguments(*given, "--strategy", "push_sum")
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +52,12 @@ def test_a_frozen_peer(kind, on_lost, corpus_file, tmp_path, serial):
     """Named in time; then the others go on without its mass, or the fit ends, as told."""
     out = tmp_path / "run"
     run = launch(kind, 4, *arguments(
-        corpus_file, out, 600, "--silent-seconds", "3", "--on-lost", on_lost
+        corpus_file, out, 100, "--silent-seconds", "3", "--on-lost", on_lost
     ))  # fmt: skip
     until(lambda: training(out))
     run.send(3, signal.SIGSTOP)
+    until(lambda: lost(out, 3))
+    go_on(out)
     code = run.wait()
     assert "rank 3 is lost" in run.err and "not heard of for" in run.err, run.err
     if on_lost == "abort":
@@ -81,10 +71,12 @@ def test_a_frozen_peer(kind, on_lost, corpus_file, tmp_path, serial):
 @needs("openmpi")
 def test_a_killed_peer_under_ulfm_is_done_without(corpus_file, tmp_path, serial):
     out = tmp_path / "run"
-    run = launch("openmpi", 4, *arguments(corpus_file, out, 300, "--silent-seconds", "600"),
+    run = launch("openmpi", 4, *arguments(corpus_file, out, 100, "--silent-seconds", "600"),
                  options=["--with-ft", "ulfm"])  # fmt: skip
     until(lambda: training(out))
     run.send(2)
+    until(lambda: lost(out, 2))
+    go_on(out)
     assert run.wait() == 0, run.err
     assert "rank 2 is lost (its process ended)" in run.err
     assert perplexity(out, corpus_file) < 1.02 * serial
@@ -115,20 +107,10 @@ def test_signals_end_all_peers_with_a_checkpoint(kind, corpus_file, tmp_path):
 @pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("rank", [0, 1])
 def test_an_exception_on_any_peer_ends_all(kind, rank, tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(
-        f"import sys; sys.path.insert(0, {str(PROGRAM.parent)!r})\n"
-        "import mpi_fit\n"
-        "from mpi4py import MPI\n"
-        "from dpsvi import Cluster\n"
-        "X, estimator = mpi_fit.problem('collapsed')\n"
-        f"if MPI.COMM_WORLD.Get_rank() == {rank}:\n"
-        "    import dpsvi.cluster.nodes.peer as p\n"
-        "    def fail(*arguments): raise RuntimeError('this rank is broken')\n"
-        "    p.Peer.turn = fail\n"
-        "cluster = Cluster(strategy='push_sum')\n"
-        "estimator.set_params(engine='mpi', max_iter=100, cluster=cluster).fit(X)\n"
-    )
-    run = launch(kind, 3, "-m", "mpi4py", program)
+    program = faulty(
+        {"broken": rank}, "mpi_fit", tmp_path / "fit", "collapsed", "max_iter=100",
+        'strategy="push_sum"',
+    )  # fmt: skip
+    run = launch(kind, 3, "-m", "mpi4py", *program)
     assert run.wait() != 0
     assert "this rank is broken" in run.err

@@ -404,7 +404,7 @@ def test_sums_of_very_many_tokens_are_exact():
     n, kept = 20_000_000, np.full((1, 1), 65535, np.uint16)
     items = as_items([0, n], np.zeros(n, np.int32), np.ones(n, np.float32), FLOAT)
     rows = np.empty((1, 1), np.float32)
-    sum_kept(items, np.broadcast_to(kept, (n, 1)), rows)
+    sum_kept(items, np.tile(kept, (n, 1)), rows)
     assert rows[0, 0] == n
 
 

@@ -1,0 +1,150 @@
+"""What tests do to the processes of a fit: slow them down, kill them, set other limits, look on.
+
+``python faults.py FAULTS PROGRAM ARGUMENTS`` runs the command line (``dpsvi``) or the `main` of a
+program beside this one.  FAULTS is a JSON dict: names of functions of this file, and what each of
+them is told.
+"""
+
+import json
+import os
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+
+from dpsvi.cluster.nodes.master import Master
+from dpsvi.cluster.nodes.peer import Peer
+from dpsvi.cluster.nodes.worker import Worker
+from dpsvi.cluster.ranks.world import launched_rank
+from dpsvi.cluster.transports import channel, messages
+from dpsvi.cluster.transports.window import Window
+
+_SLOW = 0.05  # seconds a turn
+
+
+@contextmanager
+def slow_until(path):
+    """Turns of workers and peers take longer until a file is there: a fit ends when it is told."""
+    path, work, gossip = Path(path), Worker.turn, Peer.turn
+
+    def wait():
+        if not path.exists():
+            time.sleep(_SLOW)
+
+    def turn_of_a_worker(self, *given):
+        wait()
+        yield from work(self, *given)
+
+    def turn_of_a_peer(self, *given):
+        wait()
+        return gossip(self, *given)
+
+    with patch.object(Worker, "turn", turn_of_a_worker), patch.object(Peer, "turn", turn_of_a_peer):
+        yield
+
+
+@contextmanager
+def shared_from(n_bytes):
+    """Ranks of one host share messages and rows that are as long as this."""
+    with patch.object(messages, "SHARED_FROM", n_bytes):
+        yield
+
+
+@contextmanager
+def chunks_of(n_bytes):
+    """Longer messages go in several, as those beyond 1 GiB do."""
+    with patch.object(channel, "CHUNK", n_bytes):
+        yield
+
+
+@contextmanager
+def lost_while_reading(number):
+    """Rank 2 gets this signal, by itself, the 20th time that it reads the master's rows."""
+    end, reads = Window.end, []
+
+    def end_reading(self, rank):
+        reads.append(rank)
+        if len(reads) == 20 and reads == [2] * 20:
+            os.kill(os.getpid(), number)
+        end(self, rank)
+
+    with patch.object(Window, "end", end_reading):
+        yield
+
+
+@contextmanager
+def broken(rank):
+    """One rank raises in its first turn, or when it merges for the first time."""
+
+    def fail(*arguments):
+        raise RuntimeError("this rank is broken")
+
+    with ExitStack() as stack:
+        if launched_rank() == rank:
+            for part, method in ((Worker, "turn"), (Master, "_collect"), (Peer, "turn")):
+                stack.enter_context(patch.object(part, method, fail))
+        yield
+
+
+@contextmanager
+def nan_after(epoch):
+    """The parameters of rank 0 are no numbers any more after so many passes."""
+    from dpsvi.estimators.monitor import Monitor
+
+    observe = Monitor.__call__
+
+    def poison(self, event):
+        ended = observe(self, event)
+        if event.epoch > epoch:
+            event.state.shared.rows[:] = np.nan
+        return ended
+
+    with patch.object(Monitor, "__call__", poison):
+        yield
+
+
+@contextmanager
+def rows_come_by(way):
+    """Fail unless messages lie in shared memory and rows come by this way: ``window``, ``rows``."""
+    found, read, seen = channel.Channel._found, Worker._read, set()
+
+    def look_at_messages(self, rank, message):
+        seen.add(message.header["kind"])
+        return found(self, rank, message)
+
+    def look_at_rows(self, grant, sent):
+        seen.add("window" if grant.header["window"] else "rows")
+        return read(self, grant, sent)
+
+    with (
+        patch.object(channel.Channel, "_found", look_at_messages),
+        patch.object(Worker, "_read", look_at_rows),
+    ):
+        yield
+    assert "lies" in seen and seen & {"window", "rows"} <= {way}, seen
+
+
+_FAULTS = {
+    fault.__name__: fault
+    for fault in (
+        slow_until, shared_from, chunks_of, lost_while_reading, broken, nan_after, rows_come_by,
+    )
+}  # fmt: skip
+
+
+def run(faults, program, arguments):
+    """Run a program with these faults; what it returns."""
+    with ExitStack() as stack:
+        for name, told in faults.items():
+            stack.enter_context(_FAULTS[name](told))
+        if program == "dpsvi":
+            return import_module("dpsvi.__main__").main(arguments)
+        return import_module(program).main(*arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(run(json.loads(sys.argv[1]), sys.argv[2], sys.argv[3:]))

@@ -3,8 +3,8 @@
 # make test-lowest   tests of one process, with the oldest versions that setup.cfg allows
 # make panel-quick CORPORA=folder   dpsvi beside other tools on every docword.*.txt[.gz] there, in
 #             15 minutes or less; table and picture in PANEL.  The same command goes on from there.
-# Tests of one process run side by side, those that start and kill several two at a time: much of
-# their time they wait.  Those that compare speeds have the machine to themselves.
+# Tests of one process run side by side, and so do those that start and kill several: much of their
+# time they wait.  Those that compare speeds have the machine to themselves.
 # All set up everything they need in .venv first, or in .venv-lowest; the tests also use a second MPI,
 # in .venv-mpich.
 
@@ -31,7 +31,7 @@ endif
 
 test: lint $(MPICH)/ready
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not mpi and not fault"
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "(mpi or fault) and not alone"
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "(mpi or fault) and not alone"
 	$(BIN)/python -m pytest -m alone
 
 test-lowest: $(LOWEST)/ready

@@ -81,8 +81,10 @@ def corpora_folder() -> Path:
 @pytest.fixture(scope="session")
 def compiled():
     """What the processes that tests start will run is compiled: their clocks do not tell of it."""
-    program = Path(__file__).parent / "tools" / "compiled.py"
-    subprocess.run([sys.executable, program], check=True, cwd=ROOT)
+    from tools import compiled
+
+    if not (Path(os.environ["NUMBA_CACHE_DIR"]) / compiled.EVERYTHING).exists():
+        subprocess.run([sys.executable, compiled.__file__], check=True, cwd=ROOT)
 
 
 @pytest.fixture(autouse=True)

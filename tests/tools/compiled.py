@@ -14,6 +14,8 @@ import numpy as np
 
 import dpsvi
 
+EVERYTHING = "everything.compiled"  # nothing is left to do where this file is
+
 
 def member(name):
     """Fit and ask a model of the family."""
@@ -61,6 +63,7 @@ def main():
                 if not file.tell():
                     compile_part()
                     file.write("compiled\n")
+    (folder / EVERYTHING).touch()
 
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ from scipy.sparse import csr_array  # noqa: E402
 from dpsvi.corpus import Corpus  # noqa: E402
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Tests that share ranks run in one process, which alone starts them; see `ranks`."""
     for item in items:

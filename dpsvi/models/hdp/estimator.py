@@ -159,9 +159,9 @@ class DPSVIHDP(TopicEstimator):
             n_sweeps=self._n_sweeps(), tol=self.mean_change_tol,
         )  # fmt: skip
 
-    def _finish(self, corpus) -> None:
+    def _finish(self, items, total=None) -> None:
         self._sort_topics()
-        super()._finish(corpus)
+        super()._finish(items, total)
 
     def _sort_topics(self) -> None:
         """Put the topics in the order of their sticks; nobody else may be at work."""

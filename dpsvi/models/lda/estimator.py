@@ -17,8 +17,9 @@ from dpsvi.base import Model
 from dpsvi.errors import check_flag
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.families.topics.defaults import Defaults, default_alpha
-from dpsvi.families.topics.fit import TINY, TopicEstimator
+from dpsvi.families.topics.fit import TopicEstimator
 from dpsvi.families.topics.matrix import FLOAT
+from dpsvi.families.topics.priors import TINY
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model, with_responsibilities
 from dpsvi.models.lda.responsibilities import sum_kept
@@ -159,7 +160,7 @@ class DPSVILDA(TopicEstimator):
             n_kept = max(FEWEST_KEPT, self.max_iter // KEPT_SHARE)
             n_kept = max(0, min(n_kept, self.max_iter - 1))
         model, n_passes = self._state.model, self.max_iter - n_kept
-        ended = self._train(self._state, items, n_passes, rng, monitor, checkpoints=True)
+        ended = self._train(self._state, items, n_passes, rng, monitor)
         if not ended and n_kept:
             self._train_kept(items, n_kept, rng, monitor)
             self._state.model = model

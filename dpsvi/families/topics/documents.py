@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from dpsvi.base import Items
 from dpsvi.corpus import Corpus, as_corpus
+from dpsvi.corpus.texts import count_words, peek, texts_of
 from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.kernels.jit import as_items
 
@@ -18,7 +21,14 @@ class Documents:
 
     def _read(self, X, y=None, *, reset, grow=False) -> Items:
         """Validate X as scikit-learn or `as_corpus` does; `grow` admits new words at the end."""
-        if _is_array_like(X):
+        if isinstance(X, Iterator):
+            X = peek(X)
+        texts = None if isinstance(X, Corpus) else texts_of(X)
+        if reset:
+            self._own_words = texts is not None and self.vectorizer is not None
+        if texts is not None:
+            corpus = self._count_words(texts, reset, grow)
+        elif _is_array_like(X):
             if not reset and "feature_names_in_" not in self.__dict__:  # else validate_data looks
                 self._check_words(getattr(X, "columns", None))
             wider = grow and not reset and np.shape(X)[1:] > (self.n_features_in_,)
@@ -45,6 +55,29 @@ class Documents:
                 self.vocabulary_ = corpus.vocabulary or self.vocabulary_
         return as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
 
+    def _count_words(self, texts, reset, grow) -> Corpus:
+        if reset and self.vectorizer is not None:
+            self.vectorizer_ = clone(self.vectorizer).fit(texts)
+        if self._own_words:
+            if not hasattr(self, "vectorizer_"):
+                raise ValueError(
+                    "the model was fitted with a vectorizer of the user, which its file does not "
+                    "hold: pass vectorizer.transform(texts) instead of texts"
+                )
+            counts = self.vectorizer_.transform(texts)
+            words = tuple(map(str, self.vectorizer_.get_feature_names_out()))
+            return as_corpus(counts, words, allow_fractional=True)
+        if reset:
+            return as_corpus(texts)
+        if self.vocabulary_ is None:
+            raise ValueError(
+                "texts need a model that knows its words, and this one was fitted to numbers"
+            )
+        known = self.vocabulary_
+        if grow:
+            known += tuple(sorted({*count_words(texts)[1]} - {*known}))
+        return as_corpus(texts, known)
+
     def _readable(self, X, items):
         return Corpus(*items, self.n_features_in_, self.vocabulary_)
 
@@ -67,10 +100,12 @@ class Documents:
 
 
 def _is_array_like(X) -> bool:
-    """Tell what scikit-learn validates from paths, corpora and streams of (id, count) pairs."""
+    """Tell what scikit-learn validates from paths, corpora and documents of (id, count) pairs."""
     if isinstance(X, (str, os.PathLike, Corpus)):
         return False
     if isinstance(X, (list, tuple)):
+        if len(X) and isinstance(X[0], Mapping):
+            return False
         rows = [row for row in X if isinstance(row, (list, tuple))]
         pairs = [row[0] for row in rows if len(row)]
         empty = len(rows) == len(X) > 0 and not pairs

@@ -24,6 +24,8 @@ _FITTED = """\
         ``perplexity, log_likelihood, unigram_perplexity, score``.
 """ + RUN_ATTRIBUTES + """\
     vocabulary_ : tuple of str or None
+    vectorizer_ : vectorizer
+        The fitted `vectorizer`; only after a `fit` to texts with one.
     n_features_in_, feature_names_in_
         As in scikit-learn."""
 
@@ -33,7 +35,8 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
 
     A subclass names its files by `_kind` and its local steps, with their defaults, by `_defaults`.
     Besides the engine's parameters, but for `n_init`, it has `n_components`, `topic_word_prior`,
-    `local_step`, `max_doc_update_iter`, `mean_change_tol` and `grow_vocabulary`.  It defines
+    `local_step`, `max_doc_update_iter`, `mean_change_tol`, `grow_vocabulary` and `vectorizer`.
+    It defines
 
     * ``check_params()``: call this class's, then check its own parameters;
     * ``_make(n_words) -> Model``: with the priors that topics are fitted with;
@@ -46,7 +49,7 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
     _defaults: dict[str, Defaults]
     _fixed = ("n_components",)
     _settings = ("local_step",)
-    _extra = ("vocabulary_", "_word_counts")
+    _extra = ("vocabulary_", "_word_counts", "_own_words")
     n_init = 1
 
     def check_params(self) -> None:
@@ -58,6 +61,10 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
             check_number("max_doc_update_iter", self.max_doc_update_iter, low=1, integer=True)
         check_number("mean_change_tol", self.mean_change_tol, low=0)
         check_flag("grow_vocabulary", self.grow_vocabulary)
+        if not (self.vectorizer is None or hasattr(self.vectorizer, "get_feature_names_out")):
+            raise TypeError(
+                f"vectorizer must be a scikit-learn one or None, got {self.vectorizer!r}"
+            )
         self._first_eta()
 
     def _default(self) -> Defaults:
@@ -96,7 +103,8 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
         Parameters
         ----------
         X : corpus
-            Array, DataFrame or sparse matrix of counts (documents, words); a
+            Texts: a list, array or pandas or polars column of strings, or lists of words.
+            Or counts: an array, DataFrame or sparse matrix (documents, words); a
             :class:`dpsvi.corpus.Corpus`; a path; or an iterable of ``[(word id, count), ...]``.
         y : ignored
 
@@ -221,7 +229,7 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
         arrays |= {"lambda": self._natural(self._state), "word_counts": self._word_counts}
         return arrays, {
             **values, "docs": self._state.items, "bound": self.bound_,
-            "vocabulary": self.vocabulary_,
+            "vocabulary": self.vocabulary_, "own_words": self._own_words,
         }  # fmt: skip
 
     def _restore(self, arrays, meta):
@@ -241,4 +249,4 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
         self.vocabulary_ = tuple(meta["vocabulary"]) if meta["vocabulary"] else None
         if self.vocabulary_ and len(self.vocabulary_) != len(lam):
             raise ValueError(f"{len(self.vocabulary_)} names for {len(lam)} words")
-        self.bound_ = meta["bound"]
+        self.bound_, self._own_words = meta["bound"], meta.get("own_words", False)

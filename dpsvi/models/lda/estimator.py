@@ -76,7 +76,11 @@ class DPSVILDA(TopicEstimator):
     mean_change_tol : float, default=0.005
         Change of gamma, as a share of the document's tokens, that ends them.
     grow_vocabulary : bool, default=False
-        Let `partial_fit` add words; otherwise they are an error.
+        Let `partial_fit` add words; otherwise they are an error, in texts left out.
+    vectorizer : scikit-learn vectorizer or None, default=None
+        What counts the words of texts, such as ``CountVectorizer(stop_words="english")``.  None:
+        words that are in one text only, or in more than half of them, are left out
+        (:mod:`dpsvi.corpus.texts`).  Files do not hold it, only its words.
     {engine}
 
     Attributes
@@ -132,6 +136,7 @@ class DPSVILDA(TopicEstimator):
         self, n_components=10, *, doc_topic_prior="auto", topic_word_prior=None,
         local_step="collapsed", warm_documents=False, keep_responsibilities=False,
         batch_size=None, max_doc_update_iter=None, mean_change_tol=0.005, grow_vocabulary=False,
+        vectorizer=None,
     ):  # fmt: skip
         self.n_components = n_components
         self.doc_topic_prior = doc_topic_prior
@@ -143,6 +148,7 @@ class DPSVILDA(TopicEstimator):
         self.max_doc_update_iter = max_doc_update_iter
         self.mean_change_tol = mean_change_tol
         self.grow_vocabulary = grow_vocabulary
+        self.vectorizer = vectorizer
 
     def _make(self, n_words) -> Model:
         return make_model(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from os import PathLike
 
@@ -12,6 +12,7 @@ import numpy as np
 from dpsvi.corpus.container import Corpus
 from dpsvi.corpus.entries import warn_empty
 from dpsvi.corpus.sparse import from_sparse
+from dpsvi.corpus.texts import count_words, peek, texts_of
 from dpsvi.corpus.vocabulary import as_vocabulary
 from dpsvi.errors import CorpusFormatError
 
@@ -35,9 +36,12 @@ def as_corpus(
           and sorted int32 indices is wrapped without a copy;
         * an array, a list of lists of numbers, or a pandas or polars data frame of that shape;
           the column names of a frame become the vocabulary;
-        * an iterable of documents, read once: each a list of ``(word id, count)`` pairs (as in
-          gensim) or a mapping with the columns ``ids`` and ``counts`` (as in Hugging Face
-          datasets).
+        * texts: a list, an array or a pandas or polars column of strings, or lists of words.
+          Their words are counted as `dpsvi.corpus.texts` says and become the vocabulary; with
+          one given, only its words are counted;
+        * an iterable of documents, read once: each a text as above, a list of ``(word id, count)``
+          pairs (as in gensim) or a mapping with the columns ``ids`` and ``counts`` (as in Hugging
+          Face datasets).
     vocabulary : path, sequence of str, mapping, or None
         The words in order of id, or anything else `as_vocabulary` takes.
     allow_fractional : bool
@@ -67,16 +71,25 @@ def as_corpus(
     --------
     >>> as_corpus([[(0, 1), (2, 3)], [(1, 2)]], vocabulary=["a", "b", "c"])
     Corpus(n_items=2, n_features=3, nnz=3)
+    >>> as_corpus(["a cat and a dog", "The dog barks."]).vocabulary
+    ('and', 'barks', 'cat', 'dog', 'the')
     """
     if isinstance(X, (str, PathLike)):
         from dpsvi.corpus.load import load_corpus
 
-        return load_corpus(X, vocabulary, allow_fractional=allow_fractional, n_features=n_features)
+        words = "auto" if vocabulary is None else vocabulary
+        return load_corpus(X, words, allow_fractional=allow_fractional, n_features=n_features)
     words = as_vocabulary(vocabulary)
     expected = n_features if words is None else len(words)
+    if isinstance(X, Iterator):
+        X = peek(X)
+    texts = None if isinstance(X, Corpus) else texts_of(X)
     if isinstance(X, Corpus):
         corpus = X
         words = X.vocabulary if words is None else words
+    elif texts is not None:
+        counts, words = count_words(texts, words)
+        corpus = from_sparse(counts, allow_fractional)
     elif _is_sparse(X):
         corpus = from_sparse(X, allow_fractional)
     elif hasattr(X, "columns"):
@@ -152,8 +165,8 @@ def _from_documents(documents, allow_fractional, n_features):
                 value.append(count)
         except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise CorpusFormatError(
-                f"X: document {row}: expected (word id, count) pairs, or a mapping with 'ids' "
-                f"and 'counts': {error!r}"
+                f"X: document {row}: expected (word id, count) pairs, a text, or a mapping with "
+                f"'ids' and 'counts': {error!r}"
             ) from error
         offsets.append(len(index))
     index = np.asarray(index)

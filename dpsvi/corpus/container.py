@@ -56,6 +56,8 @@ class Corpus:
     Corpus(n_items=3, n_features=5, nnz=3)
     >>> corpus.n_tokens
     8.0
+    >>> len(corpus), corpus.shape, corpus[1:]
+    (3, (3, 5), Corpus(n_items=2, n_features=5, nnz=1))
     """
 
     offsets: np.ndarray
@@ -90,6 +92,30 @@ class Corpus:
             int(matrix.shape[1]),
             vocabulary,
         )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features, as of a matrix."""
+        return self.n_items, self.n_features
+
+    def __len__(self):
+        """Return the number of rows."""
+        return self.n_items
+
+    def __getitem__(self, rows):
+        """Return a corpus of some of the rows: a number, a slice, or an array as in `select`.
+
+        A tuple of such and ``...`` means the same: scikit-learn's splitters ask like this.
+        """
+        if isinstance(rows, tuple):
+            if len(rows) != 2 or rows[1] is not Ellipsis:
+                raise IndexError(f"a corpus is indexed by its rows only, got {rows!r}")
+            rows = rows[0]
+        if isinstance(rows, (int, np.integer)):
+            if not -self.n_items <= rows < self.n_items:
+                raise IndexError(f"row {rows} of a corpus of {self.n_items}")
+            rows = [rows % self.n_items]
+        return self.select(rows)
 
     @property
     def n_items(self) -> int:

@@ -1,7 +1,7 @@
 """Real corpora by name; and ``python -m dpsvi.datasets`` to fetch one, or to convert a file."""
 
 from dpsvi.corpus import as_corpus, load_corpus
-from dpsvi.datasets.lee import load_lee
+from dpsvi.datasets.lee import load_lee, load_lee_texts
 from dpsvi.datasets.nytimes import fetch_nytimes
 
-__all__ = ["as_corpus", "fetch_nytimes", "load_corpus", "load_lee"]
+__all__ = ["as_corpus", "fetch_nytimes", "load_corpus", "load_lee", "load_lee_texts"]

@@ -14,8 +14,29 @@ from pathlib import Path
 from dpsvi.corpus import Corpus, as_corpus
 
 
-def load_lee(n_min: int = 2) -> Corpus:
+def load_lee_texts() -> list[str]:
     """Load 300 short Australian news texts [1]_, as shipped with gensim's tests.
+
+    Raises
+    ------
+    ImportError
+        gensim, which holds the texts, is not installed.
+
+    Examples
+    --------
+    >>> len(load_lee_texts())
+    300
+    """
+    gensim = find_spec("gensim")  # found, not imported: only a text file is wanted
+    if gensim is None:
+        raise ImportError("load_lee() reads a text file that comes with gensim: pip install gensim")
+    package = Path(gensim.submodule_search_locations[0])
+    text = (package / "test" / "test_data" / "lee_background.cor").read_text("utf-8")
+    return text.splitlines()
+
+
+def load_lee(n_min: int = 2) -> Corpus:
+    """Count the words of the 300 texts of :func:`load_lee_texts`.
 
     Words are runs of three or more letters, in lower case, that are not in scikit-learn's list
     of English stop words.
@@ -37,13 +58,8 @@ def load_lee(n_min: int = 2) -> Corpus:
     >>> corpus.n_items
     300
     """
-    gensim = find_spec("gensim")  # found, not imported: only a text file is wanted
-    if gensim is None:
-        raise ImportError("load_lee() reads a text file that comes with gensim: pip install gensim")
     from sklearn.feature_extraction.text import CountVectorizer
 
-    package = Path(gensim.submodule_search_locations[0])
-    text = (package / "test" / "test_data" / "lee_background.cor").read_text("utf-8")
     vectorizer = CountVectorizer(
         strip_accents="unicode",
         stop_words="english",
@@ -51,5 +67,5 @@ def load_lee(n_min: int = 2) -> Corpus:
         min_df=n_min,
         max_df=0.25,
     )
-    counts = vectorizer.fit_transform(text.splitlines())
+    counts = vectorizer.fit_transform(load_lee_texts())
     return as_corpus(counts, vocabulary=vectorizer.get_feature_names_out())

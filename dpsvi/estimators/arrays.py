@@ -1,4 +1,4 @@
-"""The face of every model that is not a topic model: fit, partial_fit, warm start, save, load.
+"""The face of every model that is fitted to arrays.
 
 All that such a model learns is ``lam``, and all that it needs to know besides is in its prior and
 its ``hyper`` vector: so a fitted model is three arrays, and one class writes and reads them all.
@@ -11,13 +11,11 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from dpsvi.base import Items
 from dpsvi.errors import check_choice, check_number
-from dpsvi.estimators.base import RUN_ATTRIBUTES, SVIEstimator, unchanged_on_error, with_callbacks
+from dpsvi.estimators.base import RUN_ATTRIBUTES, SVIEstimator
 from dpsvi.estimators.engine_parameters import own_parameters
-from dpsvi.estimators.monitor import Monitor
+from dpsvi.estimators.items import count
 from dpsvi.files import io
-from dpsvi.kernels.jit import as_items
 from dpsvi.training.state import State
 
 _FITTED = """\
@@ -32,33 +30,26 @@ _FITTED = """\
         As in scikit-learn."""
 
 
-class FamilyEstimator(SVIEstimator):
-    """Base of the estimators of the model family.
+class ArrayEstimator(SVIEstimator):
+    """Base of the estimators that are fitted to arrays.
 
-    A subclass is decorated by :func:`dpsvi.estimators.engine_parameters.engine_parameters`, names
-    its files by `_kind`, and defines
+    Of what :class:`~dpsvi.estimators.base.SVIEstimator` wants, a subclass defines ``_fitted``,
+    ``check_params``, which calls this class's, and ``_read``, which sets ``n_features_in_`` and
+    ``_dtype``, that of results, as `_points` does.  It has besides
 
-    * ``check_params()``: call this class's, then check its own parameters;
-    * ``_read(X, y, *, reset, **more) -> Items``: validated data; on reset ``n_features_in_`` and
-      ``_dtype``, that of results, are set, as `_points` does;
     * ``_start(items, total, rng) -> State``: priors resolved, first value of the parameters, for
       `total` items of which `items` are a sample;
     * ``_model(shape, prior, hyper) -> Model``: a static method, the model of these arrays;
-    * ``_fitted(state) -> dict``: fitted attributes, their names ending in an underscore;
     * ``_bounds(state, items) -> array``: the items' terms of the ELBO, in nats;
     * ``_divergence(state) -> float``: KL of the global parameters from their prior, in nats;
     * ``_score(state, items) -> float``, if held-out items are not scored by their mean bound.
 
-    Parameters of `fit` besides X and y (the lengths of sequences, groups) go to `_read`.  A fit
-    that goes on keeps its priors and sizes: it refuses another value of any parameter of its own
-    that is neither in `_free` nor in `_settings`.
+    A fit that goes on keeps its priors and sizes: it refuses another value of any parameter of its
+    own that is neither in `_free` nor in `_settings`.
     """
 
     _texts: ClassVar[dict[str, str]] = {"fitted": _FITTED}
     _free: tuple[str, ...] = ("init_params",)
-    _extra: tuple[str, ...] = ()  # more attributes that `fit` sets, numbers, text or arrays
-
-    # --- fitting ------------------------------------------------------------------------------
 
     @property
     def _fixed(self):
@@ -76,106 +67,12 @@ class FamilyEstimator(SVIEstimator):
                 f"got n_init={self.n_init!r}"
             )
 
-    @unchanged_on_error
-    @with_callbacks
-    def fit(self, X, y=None):
-        """Learn the model from X.
+    # --- fitting ------------------------------------------------------------------------------
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            A parameter or the data are not allowed; the estimator is as it was.
-        DivergedError
-            Parameters became NaN or infinite.
-        LostRankError
-            Over MPI: the fit cannot go on without a rank that was lost.
-        KeyboardInterrupt
-            By Ctrl-C, after the step that training was in; the model so far is kept, and
-            ``interrupted_`` is not 0.
-        """
-        return self._fit(X, y)
-
-    @unchanged_on_error
-    @with_callbacks
-    def partial_fit(self, X, y=None):
-        """Go on learning with one pass over X, the next data of a stream.
-
-        The first call also sets the priors that are None and the first parameters, so let it
-        have enough data to tell both.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError, DivergedError, LostRankError
-            As `fit`; the estimator is as it was.
-        KeyboardInterrupt
-            As `fit`; the model so far is kept.
-        """
-        return self._partial_fit(X, y)
-
-    def _fit(self, X, y, **more):
-        self.check_params()
-        going_on = self.warm_start and hasattr(self, "_state")
-        self._note_fixed(going_on)
-        if not going_on:  # what a last fit of other settings has left
-            for name in [name for name in vars(self) if name.endswith("_")]:
-                delattr(self, name)
-        items = self._read(X, y, reset=not going_on, **more)
-        rng = self._generator()
-        chosen, held_out = self._hold_out(count(items), rng)
-        train = take(items, chosen) if len(held_out) else items
-        monitor = Monitor(self, take(items, held_out) if len(held_out) else None, X, y)
-        n, best = count(train), None
-        self._n_seen = n
-        left = 1 if going_on else self.n_init
-        while left:
-            monitor.restart()
-            self._state = self._again(train) if going_on else self._start(train, n, rng)
-            first = self._state.items
-            self._train(self._state, train, self.max_iter, rng, monitor, checkpoints=True)
-            self.n_iter_ = -(-(self._state.items - first) // n)
-            self._finish(train, n)
-            if best is None or self._agree(self.lower_bound_ > best["lower_bound_"]):
-                best = dict(vars(self))
-            left -= 1
-            interrupted = self.interrupted_
-            if left and self._agree(monitor.cancelled or interrupted != 0):
-                break
-        vars(self).update(best, interrupted_=interrupted)
-        monitor.close(self._state)
-        return self
-
-    def _partial_fit(self, X, y, **more):
-        self.check_params()
-        first = not hasattr(self, "_state")
-        self._note_fixed(not first)
-        items = self._read(X, y, reset=first, **more)
-        rng, n = self._generator(), count(items)
-        total = self._count_seen(n, first)
-        self._state = self._start(items, total, rng) if first else self._again(items)
-        monitor = Monitor(self, None, X, y)
-        self._train(self._state, items, 1, rng, monitor, total=total)
-        self.n_iter_ = getattr(self, "n_iter_", 0) + 1
-        self._finish(items, total)
-        monitor.close(self._state)
-        return self
+    def _begin(self, items, total, rng, going_on) -> State:
+        if going_on:
+            return self._again(items)
+        return self._start(items, count(items) if total is None else total, rng)
 
     def _n_kept(self, items) -> int:
         """Of how many items a fit can keep local parameters, if the model has a use for them.
@@ -192,12 +89,10 @@ class FamilyEstimator(SVIEstimator):
             step=state.step, items=state.items,
         )  # fmt: skip
 
-    def _finish(self, items, total) -> None:
-        self._state.settle()
-        self._state.forget()
-        vars(self).update(self._attributes(self._state))
-        self.n_batch_iter_ = self._state.step
-        self.lower_bound_ = self._lower_bound(self._state, items, total)
+    def _finish(self, items, total=None) -> None:
+        super()._finish(items, total)
+        n_items = count(items) if total is None else total
+        self.lower_bound_ = self._lower_bound(self._state, items, n_items)
 
     def _lower_bound(self, state, items, total) -> float:
         """ELBO (43) in nats: `total` times the mean of the items' terms, less the divergence."""
@@ -209,16 +104,7 @@ class FamilyEstimator(SVIEstimator):
     def _held_out_score(self, state, items) -> dict:
         return {"score": self._score(state, items)}
 
-    def _attributes(self, state) -> dict:
-        kept = (
-            "n_features_in_", "feature_names_in_", "_n_threads", "_n_seen", "_started", "_dtype",
-            *self._extra,
-        )  # fmt: skip
-        return (
-            {"_state": state}
-            | {name: vars(self)[name] for name in kept if name in vars(self)}
-            | self._fitted(state)
-        )
+    # --- data and parameters ------------------------------------------------------------------
 
     def _points(self, X, reset: bool):
         """X as a checked float array, (n_samples, n_features); results will be of its type."""
@@ -285,27 +171,3 @@ class FamilyEstimator(SVIEstimator):
         vars(self).update(meta["extra"] | {k: arrays[k] for k in arrays if k in self._extra})
         vars(self).update(self._attributes(state))
         self.lower_bound_ = meta["lower_bound"]
-
-
-def count(items: Items) -> int:
-    """Number of items."""
-    return len(items.offsets) - 1
-
-
-def take(items: Items, chosen) -> Items:
-    """The items with these numbers, in this order."""
-    starts, sizes = items.offsets[chosen], np.diff(items.offsets)[chosen]
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    places = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
-    index = items.index[places] if len(items.index) else items.index
-    return as_items(offsets, index, items.value[places], items.value.dtype)
-
-
-def dense_items(X, offsets=None) -> Items:
-    """Rows of X as items of dense values, one each, or ``offsets[i]:offsets[i + 1]`` to item i.
-
-    A float64 array in C order is not copied.
-    """
-    offsets = np.arange(len(X) + 1) if offsets is None else np.asarray(offsets)
-    flat = np.ravel(X)
-    return as_items(offsets.astype(np.int64) * X.shape[1], [], flat, np.dtype(np.float64))

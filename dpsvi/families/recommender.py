@@ -14,16 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.base import Items
 from dpsvi.errors import check_number
-from dpsvi.estimators.arrays import FamilyEstimator
+from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.kernels.jit import as_items, kernel
 
 _SCORES_AT_ONCE = 1 << 22  # (user, item) pairs whose scores are in memory at a time
 
 
-class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FamilyEstimator):
+class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayEstimator):
     """Base of matrix factorisations.
 
-    A subclass defines, besides what :class:`~dpsvi.estimators.arrays.FamilyEstimator` wants,
+    A subclass defines, besides what :class:`~dpsvi.estimators.arrays.ArrayEstimator` wants,
 
     * ``_ratings(X, reset) -> csr_array``: validated ratings, users x items, what is not stored
       having not been rated or counted;

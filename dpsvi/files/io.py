@@ -71,11 +71,11 @@ def _plain(value):
 def plain_params(estimator) -> dict:
     """Constructor parameters of an estimator, as JSON gives them back.
 
-    Callbacks are left out, and so is where and how a fit ran, and a random state that is an
-    object: it cannot be resumed.
+    Callbacks and vectorizers are left out, and so is where and how a fit ran, and a random state
+    that is an object: it cannot be resumed.
     """
     params = estimator.get_params(deep=False)
-    for name in ("callbacks", "cluster", "checkpoint_dir"):
+    for name in ("callbacks", "vectorizer", "cluster", "checkpoint_dir"):
         params.pop(name, None)
     seed = params.get("random_state")
     params["random_state"] = int(seed) if isinstance(seed, (int, np.integer)) else None

@@ -28,9 +28,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from dpsvi.estimators.arrays import count
-from dpsvi.estimators.base import unchanged_on_error, with_callbacks
 from dpsvi.estimators.engine_parameters import engine_parameters
+from dpsvi.estimators.fitting import fit_method
+from dpsvi.estimators.items import count
 from dpsvi.families.hierarchical.estimator import HierarchicalEstimator
 from dpsvi.families.hierarchical.population import (
     add_group,
@@ -167,8 +167,7 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
         tags.classifier_tags.multi_class = False
         return tags
 
-    @unchanged_on_error
-    @with_callbacks
+    @fit_method
     def partial_fit(self, X, y, groups=None, classes=None):
         """Go on learning the population with one pass over other groups, the next of a stream.
 

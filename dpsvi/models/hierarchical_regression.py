@@ -22,8 +22,8 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from dpsvi.estimators.arrays import count
 from dpsvi.estimators.engine_parameters import engine_parameters
+from dpsvi.estimators.items import count
 from dpsvi.expfam import gamma
 from dpsvi.families.hierarchical.estimator import HierarchicalEstimator
 from dpsvi.families.hierarchical.population import (

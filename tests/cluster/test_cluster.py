@@ -14,7 +14,7 @@ from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.transports import messages
 from dpsvi.cluster.transports.messages import Pool, deliver, parse
 from dpsvi.errors import DivergedError, DpsviError, DroppedError, LostRankError, UnstableError
-from dpsvi.estimators.arrays import dense_items
+from dpsvi.estimators.items import dense_items
 from dpsvi.evaluation.completion import completion_perplexity
 from dpsvi.expfam.gaussian import first_statistics
 from dpsvi.families.mixtures.components import Prior

@@ -1,4 +1,4 @@
-"""Tests that every member of the model family has to pass, whatever it models."""
+"""Tests that every model has to pass, whatever it models."""
 
 import json
 import warnings
@@ -13,18 +13,20 @@ from tools.mpiexec import needs
 import dpsvi
 from dpsvi import VirtualCluster, models
 from dpsvi.__main__ import main
-from dpsvi.errors import ModelFormatError
-from dpsvi.estimators.arrays import FamilyEstimator, count, dense_items, take
+from dpsvi.errors import CorpusWarning, ModelFormatError
+from dpsvi.estimators.items import count, dense_items, take
 from dpsvi.kernels.jit import compile_local
 from dpsvi.training.task import make_works
 
 NAMES = members.names()
 every_member = pytest.mark.parametrize("name", NAMES)
+every_member_of_several_starts = pytest.mark.parametrize(
+    "name", [name for name in NAMES if "n_init" in models.get(name)().get_params()]
+)
 
 
 def test_no_model_is_forgotten():
-    family = {name for name in models.names() if issubclass(models.get(name), FamilyEstimator)}
-    assert family == set(NAMES)
+    assert set(models.names()) == set(NAMES)
 
 
 @parametrize_with_checks([models.get(name)() for name in NAMES])
@@ -44,6 +46,17 @@ def test_bad_parameters_are_named(name, rng):
 # --- the maths --------------------------------------------------------------------------------
 
 
+def quality(estimator):
+    """What a fit makes larger: the bound, or minus the perplexity that follows from it."""
+    found = getattr(estimator, "lower_bound_", None)
+    return -estimator.bound_ if found is None else found
+
+
+def tolerance(estimator, double, single):
+    """What rounding allows, by the type of the parameters."""
+    return double if estimator._state.model.real == np.float64 else single
+
+
 def full_batch(member, data, **params):
     """An estimator whose every pass is one step of coordinate ascent."""
     n = member.estimator(max_iter=1).fit(**data)._state.items
@@ -56,7 +69,7 @@ def test_coordinate_ascent_never_lowers_the_bound(name, rng):
     data = member.data(rng, 150)
     estimator, bounds = full_batch(member, data, max_iter=1), []
     for _ in range(25):
-        bounds.append(estimator.fit(**data).lower_bound_)
+        bounds.append(quality(estimator.fit(**data)))
     rises = np.diff(bounds)
     assert np.isfinite(bounds).all() and bounds[-1] > bounds[0]
     if member.monotone:
@@ -87,7 +100,8 @@ def test_single_items_are_unbiased(name, rng):
     state, n = estimator._state, count(items)
     mean = np.mean([target(state, items, [i]) for i in range(n)], axis=0)
     whole = target(state, items, range(n))
-    np.testing.assert_allclose(mean, whole, rtol=1e-8, atol=1e-9 * np.abs(whole).max())
+    rtol, atol = tolerance(estimator, 1e-8, 1e-4), tolerance(estimator, 1e-9, 1e-6)
+    np.testing.assert_allclose(mean, whole, rtol=rtol, atol=atol * np.abs(whole).max())
 
 
 @every_member
@@ -123,7 +137,7 @@ def test_the_natural_gradient_ascends(name, rng):
     assert bounds[1] > bounds[0]
 
 
-@every_member
+@every_member_of_several_starts
 def test_the_best_of_several_starts_is_kept(name, rng):
     """The first start is that of n_init=1; the others go on with the same generator."""
     member = members.get(name)
@@ -144,7 +158,7 @@ def test_the_best_of_several_starts_is_kept(name, rng):
     assert min(gains) >= 0 and max(gains) > 0
 
 
-@every_member
+@every_member_of_several_starts
 def test_a_callback_ends_all_starts(name, rng):
     member = members.get(name)
     events = []
@@ -154,7 +168,7 @@ def test_a_callback_ends_all_starts(name, rng):
     assert len(events) == 1
 
 
-@every_member
+@every_member_of_several_starts
 def test_several_starts_have_no_checkpoints(name, rng, tmp_path):
     member = members.get(name)
     with pytest.raises(ValueError, match="checkpoint_dir needs n_init=1.*got n_init=2"):
@@ -207,38 +221,47 @@ def test_several_threads_and_workers_fit_as_well(name, more, rng):
     other = fit(member, data, **more)
     first = fit(member, data, engine="serial", max_iter=0)
     assert first.n_iter_ == 0
-    gained = serial.lower_bound_ - first.lower_bound_
+    gained = quality(serial) - quality(first)
     assert gained > 0
-    assert other.lower_bound_ > serial.lower_bound_ - 0.1 * gained
+    assert quality(other) > quality(serial) - 0.1 * gained
 
 
-def command(member, data, folder, *more, **params):
+# What the command line calls the bound and the speed.
+FACTS = {
+    "arrays": ("lower_bound", "items_per_second"),
+    "corpus": ("bound_perplexity", "tokens_per_second"),
+}
+
+
+def command(name, data, folder, *more, **params):
     """Arguments of ``dpsvi`` that fit `data` to a member, which are written into `folder`."""
     path = folder / "data.npz"
     if scipy.sparse.issparse(data["X"]):
         scipy.sparse.save_npz(path, data["X"])
     else:
         np.savez(path, **data)
-    estimator = member.estimator(**params)
+    estimator = members.get(name).estimator(**params)
     plain = type(estimator)().get_params()
     settings = {k: v for k, v in estimator.get_params().items() if v != plain[k]}
     settings = [f"--set={name}={json.dumps(value)}" for name, value in settings.items()]
-    out = ["--out", str(folder / "run"), "--quiet"]
-    return ["fit", estimator._kind, "--data", str(path), *out, *settings, *more]
+    out = ["--out", str(folder / "run"), "--held-out", "0", "--quiet"]
+    source = {"arrays": "--data", "corpus": "--corpus"}[models.declared(name)["FITTED_TO"]]
+    return ["fit", name, source, str(path), *out, *settings, *more]
 
 
 @every_member
 def test_command_line(name, rng, tmp_path, capsys):
     member = members.get(name)
     data = member.data(rng, 100)
-    assert main(command(member, data, tmp_path, "--json", max_iter=3)) == 0
+    assert main(command(name, data, tmp_path, "--json", max_iter=3)) == 0
     facts = json.loads(capsys.readouterr().out)
     estimator = fit(member, data, max_iter=3)
     loaded = dpsvi.load(tmp_path / "run")
-    assert facts["lower_bound"] == loaded.lower_bound_ == estimator.lower_bound_
+    bound, speed = FACTS[models.declared(name)["FITTED_TO"]]
+    assert abs(facts[bound]) == abs(quality(loaded)) == abs(quality(estimator))
     assert np.array_equal(loaded._state.natural(), estimator._state.natural())
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").open()]
-    assert len(lines) == 3 and {line["metric"] for line in lines} == {"items_per_second"}
+    assert len(lines) == 3 and {line["metric"] for line in lines} == {speed}
 
 
 @pytest.mark.mpi
@@ -247,11 +270,11 @@ def test_command_line(name, rng, tmp_path, capsys):
 def test_three_ranks_fit_as_well_as_one(name, tmp_path, rng, ranks):
     member = members.get(name)
     data = member.data(rng, 400)
-    ranks("openmpi", 3, "dpsvi", *command(member, data, tmp_path))
+    ranks("openmpi", 3, "dpsvi", *command(name, data, tmp_path))
     loaded = dpsvi.load(tmp_path / "run")
     serial = fit(member, data, engine="serial")
-    gained = serial.lower_bound_ - fit(member, data, engine="serial", max_iter=0).lower_bound_
-    assert loaded.lower_bound_ > serial.lower_bound_ - 0.1 * gained
+    gained = quality(serial) - quality(fit(member, data, engine="serial", max_iter=0))
+    assert quality(loaded) > quality(serial) - 0.1 * gained
     assert loaded._state.items == serial._state.items
     log = (tmp_path / "run" / "run.log").read_text()
     assert "exchanges," in log, "rank 0 says what the exchanges cost"
@@ -283,8 +306,9 @@ def test_hard_data_are_fitted(name, rng):
     for case, data in cases.items():
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", CorpusWarning)
             estimator = fit(member, data)
-        assert np.isfinite(estimator.lower_bound_), case
+        assert np.isfinite(quality(estimator)), case
         assert np.isfinite(member.answer(estimator, data)).all(), case
 
 
@@ -299,10 +323,11 @@ def test_save_and_load(name, rng, tmp_path):
     np.testing.assert_allclose(
         member.answer(loaded, data), member.answer(estimator, data), rtol=1e-9, atol=1e-12
     )
-    for attribute in ("lower_bound_", "n_iter_", "n_batch_iter_", "n_features_in_"):
+    assert quality(loaded) == quality(estimator)
+    for attribute in ("n_iter_", "n_batch_iter_", "n_features_in_"):
         assert getattr(loaded, attribute) == getattr(estimator, attribute)
     a, b = estimator.partial_fit(**data), loaded.partial_fit(**data)
-    np.testing.assert_allclose(b.lower_bound_, a.lower_bound_, rtol=1e-9)
+    np.testing.assert_allclose(quality(b), quality(a), rtol=tolerance(a, 1e-9, 1e-4))
     assert a.n_batch_iter_ == b.n_batch_iter_ and a.n_iter_ == b.n_iter_ == 4
 
 
@@ -378,8 +403,10 @@ def test_damaged_files_are_refused(name, rng, tmp_path):
     meta = json.loads(path.read_text())
     for changed in (
         {"kind": "unknown"}, {"params": {"colour": 1}}, {"sha256": "0"}, {"step": None},
-        {"n_features": "x"}, {"items": -1}, {"dtype": "text"},
+        {"n_features": "x"}, {"items": -1}, {"docs": -1}, {"dtype": "text"},
     ):  # fmt: skip
+        if not changed.keys() <= meta.keys():
+            continue
         path.write_text(json.dumps({**meta, **changed}))
         with pytest.raises(ModelFormatError):
             dpsvi.load(tmp_path)
@@ -401,11 +428,11 @@ def test_a_fit_is_resumed_bit_for_bit(name, rng, tmp_path):
     part = member.estimator(callbacks=[interrupt], **settings)
     with pytest.raises(KeyboardInterrupt):
         part.fit(**data)
-    assert part.interrupted_ == 130 and np.isfinite(part.lower_bound_)
+    assert part.interrupted_ == 130 and np.isfinite(quality(part))
     assert part.n_batch_iter_ < whole.n_batch_iter_
     again = member.estimator(**settings).resume(**data)
     assert np.array_equal(again._state.natural(), whole._state.natural())
-    assert again.lower_bound_ == whole.lower_bound_
+    assert quality(again) == quality(whole)
 
 
 @every_member
@@ -414,7 +441,7 @@ def test_a_stream_is_followed(name, rng):
     estimator = member.estimator()
     for _ in range(4):
         estimator.partial_fit(**member.data(rng, 100))
-    assert estimator.n_iter_ == 4 and np.isfinite(estimator.lower_bound_)
+    assert estimator.n_iter_ == 4 and np.isfinite(quality(estimator))
 
 
 def test_an_interrupted_stream_keeps_what_was_learned(rng):

@@ -5,6 +5,9 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from dpsvi import DPSVIHDP, DPSVIHMM, DPSVILDA, VirtualCluster, models
+from dpsvi.estimators.items import count, dense_items
+
+ITEMS = dense_items(np.full((100, 2), 5.0))
 
 REFUSED = [
     ("callbacks", print, TypeError, "must be a list or tuple or None"),
@@ -94,14 +97,14 @@ def test_of_hidden_markov_models(params, message):
 
 @pytest.mark.parametrize("size", [0.25, np.float32(0.25), 25, np.int32(25)])
 def test_the_size_of_what_is_held_out(size, rng):
-    train, held_out = DPSVILDA(validation_size=size)._hold_out(100, rng)
-    assert len(held_out) == 25 and len(train) == 75
+    train, held_out = DPSVILDA(validation_size=size)._hold_out(ITEMS, rng)
+    assert count(held_out) == 25 and count(train) == 75
 
 
 @pytest.mark.parametrize("size", [0.0, 1.0, np.float32(1.5), 100, 0, True, "a"])
 def test_bad_sizes_of_what_is_held_out(size, rng):
     with pytest.raises((ValueError, TypeError), match="validation_size must be"):
-        DPSVILDA(validation_size=size)._hold_out(100, rng)
+        DPSVILDA(validation_size=size)._hold_out(ITEMS, rng)
 
 
 @pytest.mark.parametrize("estimator", [DPSVILDA(), DPSVIHDP()], ids=["lda", "hdp"])

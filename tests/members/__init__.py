@@ -1,4 +1,4 @@
-"""The members of the family as the common tests see them: one file a model, named as the model."""
+"""All models as the common tests see them: one file a model, named as the model."""
 
 from __future__ import annotations
 

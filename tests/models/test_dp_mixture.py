@@ -18,7 +18,7 @@ from sklearn.mixture import BayesianGaussianMixture
 
 from dpsvi import DPSVIDPMixture
 from dpsvi.engines import fit
-from dpsvi.estimators.arrays import dense_items
+from dpsvi.estimators.items import dense_items
 from dpsvi.expfam.gaussian import first_statistics
 from dpsvi.expfam.stick_breaking import Sticks, by_size, concentration, expected_log_weights
 from dpsvi.families.mixtures import mixture

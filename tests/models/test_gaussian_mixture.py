@@ -17,7 +17,7 @@ from scipy import special, stats
 from sklearn.mixture import BayesianGaussianMixture
 
 from dpsvi.engines import fit
-from dpsvi.estimators.arrays import dense_items
+from dpsvi.estimators.items import dense_items
 from dpsvi.expfam import dirichlet, normal_gamma, normal_wishart
 from dpsvi.expfam.gaussian import first_statistics
 from dpsvi.families.mixtures import mixture

@@ -11,7 +11,7 @@ from scipy.stats import truncnorm
 
 import dpsvi
 from dpsvi import DPSVIHierarchicalProbit
-from dpsvi.estimators.arrays import count
+from dpsvi.estimators.items import count
 from dpsvi.expfam.truncated_normal import log_cdf
 
 

@@ -17,7 +17,7 @@ from scipy import special, stats
 
 import dpsvi
 from dpsvi import DPSVIHMM
-from dpsvi.estimators.arrays import count, dense_items
+from dpsvi.estimators.items import count, dense_items
 from dpsvi.kernels.jit import compile_local
 from dpsvi.models.hmm import markov
 from dpsvi.models.hmm.model import read

@@ -12,8 +12,9 @@ from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsvi.errors import check_flag, check_number
-from dpsvi.estimators.arrays import FamilyEstimator, count, dense_items
-from dpsvi.estimators.base import unchanged_on_error, with_callbacks
+from dpsvi.estimators.arrays import ArrayEstimator
+from dpsvi.estimators.fitting import fit_method
+from dpsvi.estimators.items import count, dense_items
 from dpsvi.expfam import normal_wishart
 from dpsvi.families.hierarchical.groups import factorise, places
 from dpsvi.families.hierarchical.population import project, unpack
@@ -47,7 +48,7 @@ _TEXTS = {
 }
 
 
-class HierarchicalEstimator(FamilyEstimator):
+class HierarchicalEstimator(ArrayEstimator):
     """Base of :mod:`dpsvi.models.hierarchical_regression` and ``hierarchical_probit``.
 
     A subclass has the parameters named in :meth:`_resolve_prior` and defines, besides `_kind`,
@@ -70,8 +71,7 @@ class HierarchicalEstimator(FamilyEstimator):
         check_flag("fit_intercept", self.fit_intercept)
         check_number("mean_precision_prior", self.mean_precision_prior, low=0, open_low=True)
 
-    @unchanged_on_error
-    @with_callbacks
+    @fit_method
     def fit(self, X, y, groups=None):
         """Learn population and groups.
 
@@ -90,8 +90,7 @@ class HierarchicalEstimator(FamilyEstimator):
         del self._training
         return self
 
-    @unchanged_on_error
-    @with_callbacks
+    @fit_method
     def partial_fit(self, X, y, groups=None):
         """Go on learning the population with one pass over other groups, the next of a stream.
 

@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.engines import fit
 from dpsvi.errors import check_choice, check_number
-from dpsvi.estimators.arrays import FamilyEstimator, count, dense_items
+from dpsvi.estimators.arrays import ArrayEstimator
+from dpsvi.estimators.items import count, dense_items
 from dpsvi.expfam.gaussian import first_responsibilities, first_statistics
 from dpsvi.families.mixtures.merging import merge_until_stable
 from dpsvi.families.mixtures.mixture import component_prior, infer, posterior
@@ -49,10 +50,10 @@ _ATTRIBUTES = """\
     {fitted}"""
 
 
-class MixtureEstimator(DensityMixin, FamilyEstimator):
+class MixtureEstimator(DensityMixin, ArrayEstimator):
     """Base of mixtures.
 
-    Besides what :class:`dpsvi.estimators.arrays.FamilyEstimator` asks for, a subclass defines
+    Besides what :class:`dpsvi.estimators.arrays.ArrayEstimator` asks for, a subclass defines
 
     * ``_make_model(prior, origins) -> Model``:
       by :func:`dpsvi.families.mixtures.mixture.make_model`;

@@ -14,7 +14,7 @@ def resolve_prior(estimator, X, diagonal, *, precision, mean, freedom, covarianc
 
     Parameters
     ----------
-    estimator : FamilyEstimator
+    estimator : ArrayEstimator
     X : float64 array, (n, D)
     diagonal : bool
         Covariances are.

@@ -38,7 +38,7 @@ _NOISE = 0.2  # share of the first topics that is noise
 _LEAST_NOISE = 0.5  # tokens of a word in all topics
 
 
-def split_documents(rows, corpus, n_topics, rng, total_items, noise=True) -> None:
+def split_documents(rows, items, n_topics, rng, total_items, noise=True) -> None:
     """Make `rows`, the noise of :func:`first_rows`, into first topics of whole documents, in place.
 
     Each document is split evenly among a few random topics, so that words which are together in
@@ -47,8 +47,8 @@ def split_documents(rows, corpus, n_topics, rng, total_items, noise=True) -> Non
 
     Parameters
     ----------
-    rows : float32 array, (at least n_words, n_columns)
-    corpus : Corpus
+    rows : float32 array, (n_words, n_columns)
+    items : Items or Corpus
     n_topics : int
     rng : numpy.random.Generator
     total_items : float
@@ -56,15 +56,15 @@ def split_documents(rows, corpus, n_topics, rng, total_items, noise=True) -> Non
     noise : bool
         False where `rows` hold topics of earlier documents, which stay as they are.
     """
-    n_words = corpus.n_features
-    share = total_items / max(1, corpus.n_items)
-    tokens = share * corpus.value.sum(dtype=np.float64)
+    n_items, n_words = len(items.offsets) - 1, len(rows)
+    share = total_items / max(1, n_items)
+    tokens = share * items.value.sum(dtype=np.float64)
     if noise:
         # A few documents must not take all differences from topics that others are to fill.
-        rows[:n_words] *= np.float32(max(_NOISE * tokens / n_words, _LEAST_NOISE) / n_topics)
-    topic = rng.integers(n_topics, size=(corpus.n_items, _PARTS), dtype=np.int32)
+        rows *= np.float32(max(_NOISE * tokens / n_words, _LEAST_NOISE) / n_topics)
+    topic = rng.integers(n_topics, size=(n_items, _PARTS), dtype=np.int32)
     share *= (1 - _NOISE) / _PARTS
-    _add_documents(corpus.offsets, corpus.index, corpus.value, topic, np.float32(share), rows)
+    _add_documents(items.offsets, items.index, items.value, topic, np.float32(share), rows)
 
 
 @kernel

@@ -64,7 +64,11 @@ class DPSVIHDP(TopicEstimator):
     mean_change_tol : float, default=0.005
         Change of a document's expected counts, as a share of its tokens, that ends them.
     grow_vocabulary : bool, default=False
-        Let `partial_fit` add words; otherwise they are an error.
+        Let `partial_fit` add words; otherwise they are an error, in texts left out.
+    vectorizer : scikit-learn vectorizer or None, default=None
+        What counts the words of texts, such as ``CountVectorizer(stop_words="english")``.  None:
+        words that are in one text only, or in more than half of them, are left out
+        (:mod:`dpsvi.corpus.texts`).  Files do not hold it, only its words.
     {engine}
 
     Attributes
@@ -125,6 +129,7 @@ class DPSVIHDP(TopicEstimator):
         self, n_components=150, *, doc_truncation=20, doc_concentration="auto",
         topic_concentration=1.0, topic_word_prior=None, local_step="collapsed",
         max_doc_update_iter=None, mean_change_tol=0.005, grow_vocabulary=False,
+        vectorizer=None,
     ):  # fmt: skip
         self.n_components = n_components
         self.doc_truncation = doc_truncation
@@ -135,6 +140,7 @@ class DPSVIHDP(TopicEstimator):
         self.max_doc_update_iter = max_doc_update_iter
         self.mean_change_tol = mean_change_tol
         self.grow_vocabulary = grow_vocabulary
+        self.vectorizer = vectorizer
 
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
@@ -159,9 +165,9 @@ class DPSVIHDP(TopicEstimator):
             n_sweeps=self._n_sweeps(), tol=self.mean_change_tol,
         )  # fmt: skip
 
-    def _finish(self, corpus) -> None:
+    def _finish(self, items, total=None) -> None:
         self._sort_topics()
-        super()._finish(corpus)
+        super()._finish(items, total)
 
     def _sort_topics(self) -> None:
         """Put the topics in the order of their sticks; nobody else may be at work."""

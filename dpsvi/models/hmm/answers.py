@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.errors import check_choice, check_number
-from dpsvi.estimators.arrays import count, dense_items
+from dpsvi.estimators.items import count, dense_items
 from dpsvi.models.hmm.chunk import chunk_of, scratch
 from dpsvi.models.hmm.model import read
 from dpsvi.models.hmm.predict import decode, infer

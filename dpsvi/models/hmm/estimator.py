@@ -22,9 +22,10 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.errors import check_choice, check_number
-from dpsvi.estimators.arrays import FamilyEstimator, count, dense_items
-from dpsvi.estimators.base import unchanged_on_error, with_callbacks
+from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.engine_parameters import engine_parameters
+from dpsvi.estimators.fitting import fit_method
+from dpsvi.estimators.items import count, dense_items
 from dpsvi.expfam import dirichlet
 from dpsvi.models.hmm.answers import Answers
 from dpsvi.models.hmm.emissions import KINDS
@@ -36,7 +37,7 @@ _SAMPLE = 10_000  # steps that the first parameters are found on
 
 
 @engine_parameters("sequences", batch_size=4)
-class DPSVIHMM(Answers, FamilyEstimator):
+class DPSVIHMM(Answers, ArrayEstimator):
     """Bayesian hidden Markov model, fitted by (asynchronous) stochastic variational inference.
 
     The models are those of hmmlearn's ``VariationalGaussianHMM`` with full covariances (its
@@ -179,8 +180,7 @@ class DPSVIHMM(Answers, FamilyEstimator):
             )
         super()._note_fixed(going_on)
 
-    @unchanged_on_error
-    @with_callbacks
+    @fit_method
     def fit(self, X, y=None, lengths=None):
         """Learn the model from X.
 
@@ -199,8 +199,7 @@ class DPSVIHMM(Answers, FamilyEstimator):
         """
         return self._fit(X, y, lengths=lengths)
 
-    @unchanged_on_error
-    @with_callbacks
+    @fit_method
     def partial_fit(self, X, y=None, lengths=None):
         """Go on learning with one pass over X, the next sequences of a stream.
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi.base import Items
-from dpsvi.estimators.arrays import count, dense_items
+from dpsvi.estimators.items import count, dense_items
 from dpsvi.models.hmm.chunk import BEGINS, INSIDE
 
 

@@ -17,8 +17,9 @@ from dpsvi.base import Model
 from dpsvi.errors import check_flag
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.families.topics.defaults import Defaults, default_alpha
-from dpsvi.families.topics.fit import TINY, TopicEstimator
+from dpsvi.families.topics.fit import TopicEstimator
 from dpsvi.families.topics.matrix import FLOAT
+from dpsvi.families.topics.priors import TINY
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model, with_responsibilities
 from dpsvi.models.lda.responsibilities import sum_kept
@@ -75,7 +76,11 @@ class DPSVILDA(TopicEstimator):
     mean_change_tol : float, default=0.005
         Change of gamma, as a share of the document's tokens, that ends them.
     grow_vocabulary : bool, default=False
-        Let `partial_fit` add words; otherwise they are an error.
+        Let `partial_fit` add words; otherwise they are an error, in texts left out.
+    vectorizer : scikit-learn vectorizer or None, default=None
+        What counts the words of texts, such as ``CountVectorizer(stop_words="english")``.  None:
+        words that are in one text only, or in more than half of them, are left out
+        (:mod:`dpsvi.corpus.texts`).  Files do not hold it, only its words.
     {engine}
 
     Attributes
@@ -131,6 +136,7 @@ class DPSVILDA(TopicEstimator):
         self, n_components=10, *, doc_topic_prior="auto", topic_word_prior=None,
         local_step="collapsed", warm_documents=False, keep_responsibilities=False,
         batch_size=None, max_doc_update_iter=None, mean_change_tol=0.005, grow_vocabulary=False,
+        vectorizer=None,
     ):  # fmt: skip
         self.n_components = n_components
         self.doc_topic_prior = doc_topic_prior
@@ -142,6 +148,7 @@ class DPSVILDA(TopicEstimator):
         self.max_doc_update_iter = max_doc_update_iter
         self.mean_change_tol = mean_change_tol
         self.grow_vocabulary = grow_vocabulary
+        self.vectorizer = vectorizer
 
     def _make(self, n_words) -> Model:
         return make_model(
@@ -159,7 +166,7 @@ class DPSVILDA(TopicEstimator):
             n_kept = max(FEWEST_KEPT, self.max_iter // KEPT_SHARE)
             n_kept = max(0, min(n_kept, self.max_iter - 1))
         model, n_passes = self._state.model, self.max_iter - n_kept
-        ended = self._train(self._state, items, n_passes, rng, monitor, checkpoints=True)
+        ended = self._train(self._state, items, n_passes, rng, monitor)
         if not ended and n_kept:
             self._train_kept(items, n_kept, rng, monitor)
             self._state.model = model

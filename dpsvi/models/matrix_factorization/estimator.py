@@ -29,8 +29,8 @@ import scipy.sparse
 from sklearn.utils.validation import validate_data
 
 from dpsvi.errors import check_number
-from dpsvi.estimators.arrays import count
 from dpsvi.estimators.engine_parameters import engine_parameters
+from dpsvi.estimators.items import count
 from dpsvi.expfam import gamma
 from dpsvi.families.recommender import Recommender, as_csr, entries
 from dpsvi.models.matrix_factorization.local import (

@@ -33,8 +33,8 @@ from scipy.special import gammaln
 from sklearn.utils.validation import validate_data
 
 from dpsvi.errors import check_number
-from dpsvi.estimators.arrays import count
 from dpsvi.estimators.engine_parameters import engine_parameters
+from dpsvi.estimators.items import count
 from dpsvi.expfam.gamma import hierarchy_kl
 from dpsvi.families.recommender import Recommender, as_csr
 from dpsvi.kernels.poisson import ITEMS, SWEEPS, TOL, USERS

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from dpsvi.base import Model
-from dpsvi.estimators.arrays import count
+from dpsvi.estimators.items import count
 from dpsvi.evaluation.completion import split_tokens
 from dpsvi.families.recommender import entries, products
 from dpsvi.kernels.jit import as_items

@@ -17,7 +17,7 @@ from reference.mixtures import (
 from scipy import special, stats
 
 from dpsvi import DPSVIDPMixture, DPSVIGaussianMixture
-from dpsvi.estimators.arrays import dense_items
+from dpsvi.estimators.items import dense_items
 from dpsvi.expfam.gaussian import first_statistics
 from dpsvi.families.mixtures import mixture
 from dpsvi.models import dp_mixture, gaussian_mixture

@@ -63,15 +63,6 @@ def test_a_fit_that_goes_on_takes_the_local_step_of_today(X):
     assert np.array_equal(model.transform(X), changed)
 
 
-@every_model
-def test_what_could_not_be_loaded_is_not_saved(name, X, tmp_path):
-    model = fit(name, X)
-    model.save(tmp_path)
-    with pytest.raises(ValueError, match="n_jobs must be an integer >= 1, got 0"):
-        model.set_params(n_jobs=0).save(tmp_path)
-    assert dpsvi.load(tmp_path).n_jobs is None
-
-
 def test_arrays_of_another_number_of_topics_are_refused(X, tmp_path):
     fit("lda", X, doc_topic_prior=None).save(tmp_path)
     arrays, meta = io.load_model(tmp_path)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::dpsvi.errors.CorpusWarning")
 
 
 @parametrize_with_checks(
-    [DPSVILDA()] + [DPSVILDA(**OPTIONS[name]) for name in OPTIONS if name != "validated"]
+    [DPSVILDA(**OPTIONS[name]) for name in OPTIONS if name != "validated"]
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -306,28 +306,6 @@ def test_callbacks(X, options):
     assert model.n_batch_iter_ == 20 and model.n_iter_ == 2
 
 
-def test_an_error_in_a_callback_comes_out(X):
-    def callback(event):
-        raise RuntimeError("mine")
-
-    with pytest.raises(RuntimeError, match="mine"):
-        make(callbacks=[callback]).fit(X)
-
-
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_an_error_while_going_on_leaves_the_model_as_it_was(X, method):
-    model = make(warm_start=True).fit(X)
-    before, step = model.transform(X), model.n_batch_iter_
-
-    def callback(event):
-        raise RuntimeError("mine")
-
-    with pytest.raises(RuntimeError, match="mine"):
-        getattr(model.set_params(callbacks=[callback]), method)(X)
-    assert np.array_equal(model.transform(X), before) and model.n_batch_iter_ == step
-    assert np.array_equal(model.components_, make().fit(X).components_)
-
-
 @pytest.mark.parametrize("passes", [3.25, 3.75, 4.0, 5.5])
 def test_a_fit_that_ends_among_kept_responsibilities(X, passes):
     """The first pass that keeps them must not end with a part of the documents alone."""

@@ -7,8 +7,9 @@ import numpy as np
 from scipy.special import betaln, psi
 
 from dpsvi.base import Model
-from dpsvi.estimators.arrays import FamilyEstimator, count, dense_items
+from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.engine_parameters import engine_parameters
+from dpsvi.estimators.items import count, dense_items
 from dpsvi.training.state import State
 
 
@@ -32,7 +33,7 @@ def make_model(shape, prior, hyper):
 
 
 @engine_parameters("tosses")
-class DPSVICoins(FamilyEstimator):
+class DPSVICoins(ArrayEstimator):
     """Coins.
 
     Parameters

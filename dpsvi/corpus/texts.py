@@ -1,0 +1,117 @@
+"""Texts become counts: strings, which are cut into words here, or lists of words.
+
+Strings are counted by scikit-learn's ``CountVectorizer``: words are runs of two or more letters
+and digits in lower case.  From FEWEST documents on, words of one document only and words of more
+than half of all are left out: the first name no topic, the second head every one.  Lists of words
+are counted as they are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from os import PathLike
+
+import numpy as np
+
+from dpsvi.errors import CorpusFormatError
+
+log = logging.getLogger(__name__)
+
+FEWEST = 100  # documents from which on rare and common words are left out
+RARE, COMMON = 2, 0.5  # documents that a word is in: at least, and the share at most
+_LISTS = (list, tuple, np.ndarray)
+
+
+def texts_of(X) -> list | None:
+    """The documents of X as a list, if they are strings or lists of strings; None if not.
+
+    Parameters
+    ----------
+    X : object
+        A list, a tuple, a one-dimensional array, or a pandas or polars column.  What can be read
+        once only is not looked at: see :func:`peek`.
+
+    Raises
+    ------
+    CorpusFormatError
+        A document is neither, such as a missing value.
+    """
+    if isinstance(X, (str, PathLike, Mapping, Iterator)) or hasattr(X, "tocsr"):
+        return None
+    if not isinstance(X, (list, tuple)):
+        if not hasattr(X, "__array__") or hasattr(X, "columns") or len(np.shape(X)) != 1:
+            return None
+        X = np.asarray(X)
+        if X.dtype.kind not in "OUT":
+            return None
+        X = X.tolist()
+    if not is_text(next(filter(_holds_something, X), None)):
+        return None
+    for row, document in enumerate(X):
+        if not (is_text(document) or (isinstance(document, _LISTS) and not len(document))):
+            raise CorpusFormatError(
+                f"X: document {row}: expected a string or a list of words, got {document!r}"
+            )
+    return list(X)
+
+
+def peek(X: Iterator) -> Iterable:
+    """Return what the iterator X yields: as a list, if that are texts."""
+    first = next(X, None)
+    X = chain([] if first is None else [first], X)
+    return list(X) if is_text(first) else X
+
+
+def is_text(document) -> bool:
+    """Whether `document` is a string or a list of strings."""
+    if isinstance(document, _LISTS):
+        return len(document) > 0 and isinstance(document[0], str)
+    return isinstance(document, str)
+
+
+def count_words(texts, vocabulary=None):
+    """Count the words of texts.
+
+    Parameters
+    ----------
+    texts : list of str, or of lists of str
+    vocabulary : sequence of str or None
+        The words to be counted, all others being left out; None: those of the texts.
+
+    Returns
+    -------
+    csr_matrix of shape (n_texts, n_words), tuple of str
+
+    Raises
+    ------
+    CorpusFormatError
+        There is no word, or strings and lists are mixed.
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    strings = isinstance(next(filter(_holds_something, texts), ""), str)
+    for row, text in enumerate(texts):
+        if _holds_something(text) and isinstance(text, str) != strings:
+            raise CorpusFormatError(f"X: document {row}: strings and lists of words are mixed")
+    options = {} if strings else {"analyzer": list}
+    if strings and vocabulary is None and len(texts) >= FEWEST:
+        options |= {"min_df": RARE, "max_df": COMMON}
+    counter = CountVectorizer(vocabulary=vocabulary, **options)
+    try:
+        counts = counter.fit_transform(texts)
+    except ValueError as error:
+        raise CorpusFormatError(f"X: no words in {len(texts)} texts: {error}") from error
+    words = tuple(counter.get_feature_names_out().tolist())
+    if "min_df" in options:
+        log.info(
+            "%d texts: %d words, each in at least %d documents and at most half of them; "
+            "vectorizer= chooses others", len(texts), len(words), RARE,
+        )  # fmt: skip
+    return counts, words
+
+
+def _holds_something(document) -> bool:
+    """False of an empty string or list, which does not tell what the others are."""
+    return not hasattr(document, "__len__") or len(document) > 0

@@ -1,0 +1,43 @@
+"""Items as estimators handle them: counted, chosen from, made of dense rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpsvi.base import Items
+from dpsvi.kernels.jit import as_items, kernel
+
+
+def count(items: Items) -> int:
+    """Number of items."""
+    return len(items.offsets) - 1
+
+
+def take(items: Items, chosen) -> Items:
+    """The items with these numbers, in this order."""
+    chosen = np.asarray(chosen)
+    offsets = np.concatenate([[0], np.cumsum(np.diff(items.offsets)[chosen])])
+    value = np.empty(offsets[-1], items.value.dtype)
+    index = np.empty(offsets[-1] if len(items.index) else 0, np.int32)
+    _copy(items.offsets, items.value, chosen, offsets, value)
+    if len(index):
+        _copy(items.offsets, items.index, chosen, offsets, index)
+    return as_items(offsets, index, value, value.dtype)
+
+
+@kernel
+def _copy(offsets, source, chosen, places, target):
+    for i in range(chosen.shape[0]):
+        shift = offsets[chosen[i]] - places[i]
+        for j in range(places[i], places[i + 1]):
+            target[j] = source[j + shift]
+
+
+def dense_items(X, offsets=None) -> Items:
+    """Rows of X as items of dense values, one each, or ``offsets[i]:offsets[i + 1]`` to item i.
+
+    A float64 array in C order is not copied.
+    """
+    offsets = np.arange(len(X) + 1) if offsets is None else np.asarray(offsets)
+    flat = np.ravel(X)
+    return as_items(offsets.astype(np.int64) * X.shape[1], [], flat, np.dtype(np.float64))

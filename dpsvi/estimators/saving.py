@@ -1,0 +1,83 @@
+"""Fitted models in files."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from dpsvi.files import io
+
+
+class Saving:
+    """The part of an estimator that writes and reads models.
+
+    Their files are named by `_kind`.  What they hold besides parameters, clocks and names is
+    ``_content() -> (arrays, dict)``, and ``_restore(arrays, meta)`` takes it over.
+    """
+
+    _kind: str
+
+    def save(self, path) -> None:
+        """Write ``model.safetensors`` and ``model.json`` into the folder `path`.
+
+        Parameters
+        ----------
+        path : str or path
+            A folder; it is made if need be, and a model in it replaced.
+
+        Raises
+        ------
+        NotFittedError
+        ValueError, TypeError
+            Parameters were set since the fit that :meth:`load` would refuse.
+        OSError
+            It cannot be written; a model that was there is kept.
+        """
+        check_is_fitted(self, "_state")
+        arrays, more = self._content()
+        params = io.plain_params(self) | self._started  # as they were when the fit started
+        type(self)(**params).check_params()
+        io.save_model(
+            path,
+            kind=self._kind,
+            arrays=arrays,
+            meta={
+                "params": params, "step": self._state.step, "n_seen": self._n_seen,
+                "n_iter": self.n_iter_,
+                "feature_names": list(getattr(self, "feature_names_in_", ())), **more,
+            },
+        )  # fmt: skip
+
+    @classmethod
+    def load(cls, path):
+        """Read what :meth:`save` wrote; `partial_fit` and `warm_start` go on from it.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        A fitted estimator of this class.
+
+        Raises
+        ------
+        FileNotFoundError
+            The folder holds no model.
+        ModelFormatError
+            It is damaged, of another kind, or written by a newer version.
+        """
+        arrays, meta = io.load_model(path, kind=cls._kind)
+        with io.reading(path):
+            self = cls(**meta["params"])
+            self.check_params()
+            self._note_fixed(going_on=False)
+            meta.setdefault("n_seen", meta.get("docs"))  # of files that only counted visits
+            io.check_counts(meta, "step", "n_seen", "n_iter")
+            self._n_seen = meta["n_seen"]
+            if meta["feature_names"]:
+                self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
+            self._restore(arrays, meta)
+            self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]
+        self.history_, self.interrupted_, self.exchanges_ = [], 0, {}
+        return self

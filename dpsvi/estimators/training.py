@@ -1,0 +1,145 @@
+"""From a state and items to a job of the engine; checkpoints, and how a fit goes on from one."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from dpsvi.cluster.ranks.world import agree, launched_rank, world
+from dpsvi.errors import ModelFormatError
+from dpsvi.estimators.run_parameters import RunParameters
+from dpsvi.files import io
+from dpsvi.training.checkpoint import Checkpoint, CheckpointFolder, read_newest, restore
+from dpsvi.training.driver import Job, Snapshot
+from dpsvi.training.ledger import Passes
+
+# A fit may be resumed with other values of these.
+_FREE = {
+    "n_jobs", "engine", "cluster", "local_steps", "max_iter", "verbose", "random_state",
+    "checkpoint_dir", "checkpoint_seconds", "warm_start", "most_blind",
+}  # fmt: skip
+
+
+class Training(RunParameters):
+    """The part of an estimator that has passes made by the engine."""
+
+    _checkpoint: Checkpoint | None = None  # where `resume` starts from
+    _interrupted_by: KeyboardInterrupt | None = None  # while a fit that was interrupted ends
+
+    def resume(self, X, y=None, **more):
+        """Go on with a fit that was interrupted, from the newest checkpoint in `checkpoint_dir`.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            The same data.
+        y, **more : as in `fit`
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            `checkpoint_dir` is None.
+        FileNotFoundError
+            There is no checkpoint.
+        ModelFormatError
+            It is damaged, or of other data or parameters; `n_jobs`, `engine`, `cluster`,
+            `local_steps` and `max_iter` may be others.
+        """
+        if self.checkpoint_dir is None:
+            raise ValueError("resume needs the checkpoint_dir of the fit that goes on, got None")
+        self._checkpoint = checkpoint = read_newest(self.checkpoint_dir)
+        try:
+            then, now = checkpoint.meta["fit"]["params"], _comparable(self)
+            for name in sorted(now):
+                if then.get(name) != now[name]:
+                    raise ModelFormatError(
+                        f"{checkpoint.path}: {name} was {then.get(name)!r}, now {now[name]!r}"
+                    )
+            return self.fit(X, y, **more)
+        finally:
+            del self._checkpoint
+
+    def _generator(self) -> np.random.Generator:
+        """One generator for the whole fit, from whatever scikit-learn accepts as a seed."""
+        if self._checkpoint is not None:
+            seed = self._checkpoint.meta["fit"]["seed"]
+        else:
+            seed = self._draw_seed()
+        if self._engine().collective:
+            seed = agree(seed)
+        self._seed = int(seed)
+        return np.random.default_rng(self._seed)
+
+    def _agree(self, answer: bool) -> bool:
+        """The answer of the first rank, on all ranks that are still together."""
+        together = self._engine().collective and not world().left
+        return bool(agree(answer)) if together else answer
+
+    def _train(self, state, items, n_passes, rng, monitor, total=None) -> bool:
+        """Run `n_passes` over `items`; True when the fit is to end here.
+
+        The items of a stream stand for `total`; only where it is None, in `fit`, checkpoints are
+        written.
+        """
+        n_items, stream = len(items.offsets) - 1, total is not None
+        batch_size = self._resolve_batch_size(n_items, stream)
+        seed = int(rng.integers(2**63))
+        start = Snapshot(state, Passes(n_items, batch_size, n_passes, seed, 1, state.step), 0)
+        if self._checkpoint is not None:
+            start = restore(self._checkpoint, state, n_passes, batch_size, n_items)
+            monitor.restore(self._checkpoint.meta["fit"]["monitor"])
+        self.exchanges_ = {}
+        job = Job(
+            state, items, start.passes, self._schedule(start.passes, stream), self._n_threads,
+            self.local_steps, total, self._resolve_most_blind(),
+            min(1.0, self.evaluate_every), monitor, seconds=start.seconds, cluster=self.cluster,
+            strategy_state=start.strategy_state, report=self.exchanges_,
+        )  # fmt: skip
+        engine = self._engine()
+        first_rank = world().rank == 0 if engine.collective else launched_rank() == 0
+        if not stream and self.checkpoint_dir is not None and first_rank:
+            shared = state.shared
+            n_bytes = shared.rows.nbytes + shared.item_memory.nbytes
+            folder = CheckpointFolder(
+                self.checkpoint_dir, self.checkpoint_seconds, n_bytes,
+                partial(self._describe_fit, monitor),
+            )  # fmt: skip
+            job = job._replace(checkpoint=folder)
+        try:
+            if self.verbose and first_rank:
+                epoch = monitor.before[1]
+                first = epoch + start.passes.n_done / max(1, start.passes.steps_a_pass)
+                whole = n_passes if stream else self.max_iter  # as `partial_fit` has it
+                with monitor.progress.phase(state, n_items, first, epoch + n_passes, whole) as show:
+                    ended = engine.fit(job._replace(on_task=show))
+            else:
+                ended = engine.fit(job)
+        except KeyboardInterrupt as interrupt:
+            self._interrupt(interrupt, state)
+            return True
+        monitor.start_phase()
+        return ended or monitor.stopped
+
+    def _describe_fit(self, monitor) -> dict:
+        """What a checkpoint holds besides parameters and clocks."""
+        return {"seed": self._seed, "params": _comparable(self), "monitor": monitor.memory()}
+
+    def _interrupt(self, interrupt, state) -> None:
+        """End the fit in good order: parameters are valid after any whole step, and are kept.
+
+        What interrupted it is raised again at the very end, by
+        :func:`dpsvi.estimators.fitting.fit_method`.
+        """
+        self.interrupted_ = getattr(interrupt, "code", 130)
+        self._interrupted_by = interrupt
+        interrupt.add_note(f"interrupted after {state.step} steps; the model so far is kept")
+
+
+def _comparable(estimator) -> dict:
+    """Parameters that must be the same when a fit is resumed."""
+    return {k: v for k, v in io.plain_params(estimator).items() if k not in _FREE}

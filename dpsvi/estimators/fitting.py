@@ -45,6 +45,8 @@ def fit_method(method):
             estimator.__dict__.clear()
             estimator.__dict__.update(before)
             raise
+        for name in estimator._while_fitting:
+            del vars(estimator)[name]
         interrupt = vars(estimator).pop("_interrupted_by", None)
         if interrupt is not None:
             raise interrupt
@@ -58,6 +60,7 @@ class Fitting(CallbackSupportMixin, Training):
 
     _fixed: tuple[str, ...] = ()
     _settings: tuple[str, ...] = ()
+    _while_fitting: tuple[str, ...] = ()  # attributes that are there until the fit has ended
 
     @fit_method
     def fit(self, X, y=None):

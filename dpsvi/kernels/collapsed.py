@@ -21,9 +21,6 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.kernels.fold import (
-    ETA,
-    SWEEPS,
-    TOL,
     count_evidence,
     fold,
     prefetch_words,
@@ -80,22 +77,21 @@ def add_assigned(stats, ids, ratio, weight, block):
 
 
 @inline_kernel
-def explain(counts, hyper, length, gamma, weight, total, ratio, left, block):
+def explain(counts, options, length, gamma, weight, total, ratio, left, block):
     """Iterate gamma of one document; leaves weight, ratio and block of the last sweep."""
-    n_columns = gamma.shape[0]
     real = gamma.dtype.type
-    tol = real(hyper[n_columns + TOL]) * length
-    most = real(0.5) * (length + real(hyper[:n_columns].sum()))
+    tol = real(options.tol) * length
+    most = real(0.5) * (length + real(options.alpha.sum()))
     positions = np.arange(counts.shape[0])
     left[:] = 0
-    for sweep in range(int(hyper[n_columns + SWEEPS])):
+    for sweep in range(options.n_sweeps):
         if sweep % EVERY == 1:
             leave_own_out(most, counts, ratio, left, block)
         weight[:] = gamma
         fold(block, positions, counts, weight, total, ratio)
         change = real(0)
-        for k in range(n_columns):
-            new = real(hyper[k]) + weight[k] * total[k]
+        for k in range(gamma.shape[0]):
+            new = real(options.alpha[k]) + weight[k] * total[k]
             change += abs(new - gamma[k])
             gamma[k] = new
         if change < tol and sweep > 0:
@@ -103,7 +99,7 @@ def explain(counts, hyper, length, gamma, weight, total, ratio, left, block):
 
 
 @inline_kernel
-def explain_all(shared, scale, hyper, n_words, items, batch, work, evidence):
+def explain_all(shared, scale, options, n_words, items, batch, work, evidence):
     """The documents of a batch, one after the other: their counts are added to ``work.stats``.
 
     Parameters
@@ -111,8 +107,8 @@ def explain_all(shared, scale, hyper, n_words, items, batch, work, evidence):
     shared, scale, items, batch, work
         As for a local step; the words of the batch have their slots.  Item memory holds the gamma
         of a document's last visit, if there is any.
-    hyper : float64 array
-        Alphas, 0 for padding, whose rows must be 0; then options.
+    options : dpsvi.kernels.fold.Options
+        Columns of padding must hold rows of 0.
     n_words : int
         V; ``work.totals`` are those of so many rows.
     evidence : bool
@@ -125,10 +121,10 @@ def explain_all(shared, scale, hyper, n_words, items, batch, work, evidence):
     # Gathered rows of one document: contiguous, they are read at full speed in every sweep.
     blocks = work.scratch[4 * n_columns : (4 + longest) * n_columns].reshape((longest, n_columns))
     ratios = work.scratch[(4 + longest) * n_columns :][: 2 * longest].reshape((2, longest))
-    n_topics = topic_sizes(hyper, scale, n_words, work.totals, topic)
+    n_topics = topic_sizes(options.alpha, options.eta, scale, n_words, work.totals, topic)
     for k in range(n_columns):
-        topic[k] = real(1) / topic[k] if hyper[k] > 0 else real(0)
-    c, eta = real(scale), real(hyper[n_columns + ETA])
+        topic[k] = real(1) / topic[k] if options.alpha[k] > 0 else real(0)
+    c, eta = real(scale), real(options.eta)
     warm = shared.item_memory.shape[0] > 0
     for b in range(batch.shape[0]):
         d = batch[b]
@@ -147,11 +143,11 @@ def explain_all(shared, scale, hyper, n_words, items, batch, work, evidence):
         if warm and shared.item_memory[d, 0] > 0:
             gamma[:] = shared.item_memory[d]
         else:
-            start_even(hyper, length / real(n_topics), gamma)
+            start_even(options.alpha, length / real(n_topics), gamma)
         gather(rows, words, c, eta, topic, block)
-        explain(counts, hyper, length, gamma, weight, total, ratio, left, block)
+        explain(counts, options, length, gamma, weight, total, ratio, left, block)
         add_assigned(work.stats, ids, ratio, weight, block)
         if warm:
             shared.item_memory[d] = gamma
         if evidence:
-            count_evidence(gamma, hyper[:n_columns], work.tally)
+            count_evidence(gamma, options.alpha, work.tally)

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from dpsvi.kernels.jit import inline_kernel, kernel, prefetch
 from dpsvi.kernels.special import psi
 
-# Positions in hyper, after the alphas.
-ETA, TOL, SWEEPS = range(3)
+
+class Options(NamedTuple):
+    """What a local step of LDA knows besides the topics: ``Model.hyper``."""
+
+    alpha: np.ndarray  # (n_columns,): prior of the topic proportions, 0 for padding
+    eta: float  # prior of the words of a topic
+    tol: float  # change of gamma, as a share of the document's tokens, that ends the sweeps
+    n_sweeps: int  # most sweeps over a document
+
+
+@inline_kernel
+def options_of(hyper, n_columns):
+    """Name what :func:`dpsvi.kernels.hyper.pack` made of :class:`Options`."""
+    n = n_columns
+    return Options(hyper[:n], hyper[n], hyper[n + 1], int(hyper[n + 2]))
 
 
 @inline_kernel
@@ -33,24 +48,23 @@ def prefetch_words(items, d, rows):
 
 
 @inline_kernel
-def topic_sizes(hyper, scale, n_rows, totals, size):
+def topic_sizes(alpha, eta, scale, n_rows, totals, size):
     """``size_k = sum_w lam_wk``; columns with alpha 0 are padding and get 0.  Returns K."""
-    n_columns = size.shape[0]
-    smooth = n_rows * hyper[n_columns + ETA]
+    smooth = n_rows * eta
     n_topics = 0
-    for k in range(n_columns):
+    for k in range(size.shape[0]):
         size[k] = 0
-        if hyper[k] > 0:
+        if alpha[k] > 0:
             size[k] = smooth + scale * totals[k]
             n_topics += 1
     return n_topics
 
 
 @inline_kernel
-def start_even(hyper, share, gamma):
+def start_even(alpha, share, gamma):
     """``gamma_k = alpha_k + share``: a document that belongs to all topics alike."""
     for k in range(gamma.shape[0]):
-        gamma[k] = hyper[k] + share if hyper[k] > 0 else 0
+        gamma[k] = alpha[k] + share if alpha[k] > 0 else 0
 
 
 @kernel

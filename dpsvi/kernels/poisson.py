@@ -12,6 +12,8 @@ best rates of q(x) depend on each other through one number, e, so both are had b
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from dpsvi.kernels.digamma import exp_digamma
@@ -21,8 +23,31 @@ from dpsvi.kernels.jit import inline_kernel, kernel
 # Newton's method squares the error of e, so a step of this relative size is the last one.
 _CLOSE = 1e-6
 
-# Positions in hyper: sizes, then (c, c' + K c, c' / d') of users and of items.
-N_COMPONENTS, SWEEPS, TOL, USERS, ITEMS = 0, 1, 2, 3, 6
+
+class FactorPrior(NamedTuple):
+    """Prior of the factors of users, or of items, as the kernels take it."""
+
+    shape: float  # c
+    top: float  # c' + K c, shape of the posterior of the rates
+    base: float  # c' / d', rate of the prior of the rates
+
+
+class Options(NamedTuple):
+    """What a local step knows besides the items: ``Model.hyper``."""
+
+    n_components: int
+    n_sweeps: int  # most iterations over a user
+    tol: float  # mean change of the shapes that ends them
+    users: FactorPrior
+    items: FactorPrior
+
+
+@inline_kernel
+def options_of(hyper):
+    """Name what :func:`dpsvi.kernels.hyper.pack` made of :class:`Options`."""
+    users = FactorPrior(hyper[3], hyper[4], hyper[5])
+    items = FactorPrior(hyper[6], hyper[7], hyper[8])
+    return Options(int(hyper[0]), int(hyper[1]), hyper[2], users, items)
 
 
 @inline_kernel
@@ -51,28 +76,28 @@ def solve_rate(shape, exposure, total, base):
 
 
 @inline_kernel
-def start_even(counts, hyper, shape):
+def start_even(counts, options, shape):
     """Shapes of a user whose counts belong to all components alike."""
-    n = int(hyper[N_COMPONENTS])
+    n = options.n_components
     count = 0.0
     for i in range(counts.shape[0]):
         count += counts[i]
     for k in range(shape.shape[0]):
-        shape[k] = hyper[USERS] + count / n if k < n else 0.0
+        shape[k] = options.users.shape + count / n if k < n else 0.0
 
 
 @inline_kernel
-def explain(basis, ids, counts, exposure, hyper, shape, weight, total, ratio):
+def explain(basis, ids, counts, exposure, options, shape, weight, total, ratio):
     """Iterate the factors of one user from `shape` on; returns e, its ``E[rate]``.
 
     Leaves `weight`, exp(E log theta), and the `ratio` of each count to ``sum_k weight_k basis_k``
     as they were in the last sweep, from which `shape` was made.  Columns beyond the K components
     hold 0, their `exposure` is 1.
     """
-    n = int(hyper[N_COMPONENTS])
-    prior, top, base = hyper[USERS], hyper[USERS + 1], hyper[USERS + 2]
+    n = options.n_components
+    prior, top, base = options.users
     e = solve_rate(shape, exposure, top, base)
-    for _ in range(int(hyper[SWEEPS])):
+    for _ in range(options.n_sweeps):
         for k in range(n):
             weight[k] = exp_digamma(shape[k]) / (e + exposure[k])
         fold(basis, ids, counts, weight, total, ratio)
@@ -82,13 +107,13 @@ def explain(basis, ids, counts, exposure, hyper, shape, weight, total, ratio):
             change += abs(new - shape[k])
             shape[k] = new
         e = solve_rate(shape, exposure, top, base)
-        if change < hyper[TOL] * n:
+        if change < options.tol * n:
             break
     return e
 
 
 @kernel
-def infer(basis, items, exposure, hyper, shapes, rates, log_norm):
+def infer(basis, items, exposure, options, shapes, rates, log_norm):
     """Factors of all users with the items held fixed; each on its own.
 
     Parameters
@@ -98,13 +123,13 @@ def infer(basis, items, exposure, hyper, shapes, rates, log_norm):
     items : Items
     exposure : float64 array, (n_columns,)
         sum_i E[beta_ik], times the share of a user's counts that are in `items`.
-    hyper : float64 array
+    options : Options
     shapes, rates : float64 arrays, (n_users, n_columns), (n_users,)
         Written: q(theta_uk) = Ga(shapes_uk, rates_u + exposure_k).
     log_norm : float64 array, (n_users,)
         Written: ``sum_i y_ui log sum_k exp(E log theta_uk + E log beta_ik)``.
     """
-    n, n_columns = int(hyper[N_COMPONENTS]), shapes.shape[1]
+    n, n_columns = options.n_components, shapes.shape[1]
     longest = 0
     for u in range(shapes.shape[0]):
         longest = max(longest, items.offsets[u + 1] - items.offsets[u])
@@ -116,8 +141,10 @@ def infer(basis, items, exposure, hyper, shapes, rates, log_norm):
             items.value[start:stop],
             ratios[: stop - start],
         )
-        start_even(counts, hyper, shapes[u])
-        rates[u] = explain(basis, ids, counts, exposure, hyper, shapes[u], weight, total, ratio)
+        start_even(counts, options, shapes[u])
+        rates[u] = explain(
+            basis, ids, counts, exposure, options, shapes[u], weight, total, ratio
+        )
         for k in range(n):
             weight[k] = exp_digamma(shapes[u, k]) / (rates[u] + exposure[k])
         fold(basis, ids, counts, weight, total, ratio)

@@ -23,7 +23,7 @@ from dpsvi.expfam.stick_breaking import Sticks, expected_log_weights
 from dpsvi.families.mixtures import mixture
 from dpsvi.families.mixtures.components import Prior, standardise
 from dpsvi.families.mixtures.estimator import MixtureEstimator
-from dpsvi.families.mixtures.mixture import add_points, counts, natural, unpack
+from dpsvi.families.mixtures.mixture import add_points, counts, natural, options_of
 from dpsvi.kernels.jit import kernel
 
 
@@ -34,18 +34,18 @@ def expect(sums, scale, hyper, expected):
     A row is a component in standard form, behind the part of ln r_nk that does not depend on x_n.
     `sums` is (lam - prior) / scale in one vector.
     """
-    floor, _, prior, concentration_prior = unpack(hyper)
-    natural(sums, scale, prior, expected)
-    expected_log_weights(expected, concentration_prior)
-    standardise(expected, floor)
+    options = options_of(hyper)
+    natural(sums, scale, options.prior, expected)
+    expected_log_weights(expected, options.weights)
+    standardise(expected, options.floor)
 
 
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; items are points, the one row is always touched."""
-    _, origins, prior, _ = unpack(hyper)
-    expected = work.expected[0].reshape(prior.shape)
+    options = options_of(hyper)
+    expected = work.expected[0].reshape(options.prior.shape)
     expect(work.totals, scale, hyper, expected)
-    return add_points(items, batch, expected, origins, work)
+    return add_points(items, batch, expected, options.origins, work)
 
 
 def make_model(concentration_prior, prior: Prior, origins) -> Model:
@@ -63,7 +63,7 @@ def make_model(concentration_prior, prior: Prior, origins) -> Model:
 
 def read_sticks(state) -> Sticks:
     """The sticks and the concentration of a state."""
-    return Sticks.of(counts(state), unpack(state.model.hyper)[3])
+    return Sticks.of(counts(state), options_of(state.model.hyper).weights)
 
 
 _KIND = "dp_mixture"

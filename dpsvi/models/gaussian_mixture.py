@@ -29,7 +29,7 @@ from dpsvi.expfam import dirichlet
 from dpsvi.families.mixtures import mixture
 from dpsvi.families.mixtures.components import Prior, standardise
 from dpsvi.families.mixtures.estimator import MixtureEstimator
-from dpsvi.families.mixtures.mixture import add_points, counts, natural, unpack
+from dpsvi.families.mixtures.mixture import add_points, counts, natural, options_of
 from dpsvi.kernels.digamma import digamma
 from dpsvi.kernels.jit import kernel
 
@@ -41,22 +41,22 @@ def expect(sums, scale, hyper, expected):
     A row is a component in standard form, behind the part of ln r_nk that does not depend on x_n.
     `sums` is (lam - prior) / scale in one vector.
     """
-    floor, _, prior, _ = unpack(hyper)
-    natural(sums, scale, prior, expected)
+    options = options_of(hyper)
+    natural(sums, scale, options.prior, expected)
     total = 0.0
     for k in range(expected.shape[0]):
         total += expected[k, 0]
     for k in range(expected.shape[0]):
         expected[k, 0] = digamma(expected[k, 0]) - digamma(total)
-    standardise(expected, floor)
+    standardise(expected, options.floor)
 
 
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; items are points, the one row is always touched."""
-    _, origins, prior, _ = unpack(hyper)
-    expected = work.expected[0].reshape(prior.shape)
+    options = options_of(hyper)
+    expected = work.expected[0].reshape(options.prior.shape)
     expect(work.totals, scale, hyper, expected)
-    return add_points(items, batch, expected, origins, work)
+    return add_points(items, batch, expected, options.origins, work)
 
 
 def make_model(weight_concentration: float, prior: Prior, origins) -> Model:
@@ -75,7 +75,7 @@ def make_model(weight_concentration: float, prior: Prior, origins) -> Model:
 
 def weight_divergence(state) -> float:
     """KL of q(pi) from its prior, in nats."""
-    alpha0 = unpack(state.model.hyper)[2][:, 0]
+    alpha0 = options_of(state.model.hyper).prior[:, 0]
     return dirichlet.kl(counts(state), alpha0)
 
 

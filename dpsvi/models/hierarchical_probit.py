@@ -184,7 +184,7 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
         -------
         self
         """
-        return self._go_on(X, y, groups=groups, classes=classes)
+        return self._partial_fit(X, y, groups=groups, classes=classes)
 
     def _target(self, y, reset, classes=None):
         check_classification_targets(y)

@@ -18,8 +18,10 @@ from scipy import special, stats
 import dpsvi
 from dpsvi import DPSVIHMM
 from dpsvi.estimators.items import count, dense_items
+from dpsvi.kernels.hyper import pack
 from dpsvi.kernels.jit import compile_local
 from dpsvi.models.hmm import markov
+from dpsvi.models.hmm.local import options_of
 from dpsvi.models.hmm.model import read
 from dpsvi.models.hmm.sequences import offsets_of, windows
 from dpsvi.training.task import make_works
@@ -337,8 +339,7 @@ def test_steps_follow_the_natural_gradient(rng, prior):
 def run_local(hmm, items):
     """Statistics of all items, less the ends of what no item begins."""
     model = hmm._state.model
-    hyper = model.hyper.copy()
-    hyper[1] = items.marked
+    hyper = pack(options_of(model.hyper)._replace(marked=items.marked))
     model = hmm._model(model.shape, model.prior, hyper)
     batch = np.arange(count(items.items), dtype=np.int32)
     (work,) = make_works(model, items.items, len(batch), 1)

@@ -11,7 +11,7 @@ from dpsvi import DPSVIPoissonFactorization
 from dpsvi.expfam import gamma
 from dpsvi.kernels.digamma import exp_digamma
 from dpsvi.kernels.jit import kernel
-from dpsvi.kernels.poisson import SWEEPS, solve_rate
+from dpsvi.kernels.poisson import options_of, solve_rate
 from dpsvi.models.poisson_factorization.model import completion, read
 
 A, A1, B1, C, C1, D1 = 0.4, 0.5, 2.0, 0.6, 0.7, 3.0  # a, a', b', c, c', d'
@@ -327,7 +327,8 @@ def test_iterations_may_change_while_a_fit_goes_on(fitted):
     model.fit(X[:500])
     before = model._state
     model.set_params(max_user_iter=7, warm_start=True).fit(X[:500])
-    assert model._state.model.hyper[SWEEPS] == 7 and before.model.hyper[SWEEPS] == 1
+    now, then = (options_of(state.model.hyper) for state in (model._state, before))
+    assert now.n_sweeps == 7 and then.n_sweeps == 1
 
 
 def test_score_by_hand(fitted, monkeypatch):

@@ -61,6 +61,7 @@ class HierarchicalEstimator(ArrayEstimator):
 
     _texts = _TEXTS
     _extra = ("_labels", "_shift", "_y_mean", "_means", "_covariances")
+    _while_fitting = ("_training",)
     _y_mean = 0.0
 
     # --- fitting ------------------------------------------------------------------------------
@@ -86,9 +87,7 @@ class HierarchicalEstimator(ArrayEstimator):
         -------
         self
         """
-        self._fit(X, y, groups=groups)
-        del self._training
-        return self
+        return self._fit(X, y, groups=groups)
 
     @fit_method
     def partial_fit(self, X, y, groups=None):
@@ -105,12 +104,7 @@ class HierarchicalEstimator(ArrayEstimator):
         -------
         self
         """
-        return self._go_on(X, y, groups=groups)
-
-    def _go_on(self, X, y, **more):
-        self._partial_fit(X, y, **more)
-        del self._training
-        return self
+        return self._partial_fit(X, y, groups=groups)
 
     def _read(self, X, y=None, *, reset, groups=None, **more):
         X, y = validate_data(
@@ -127,7 +121,7 @@ class HierarchicalEstimator(ArrayEstimator):
         if not np.isfinite(np.square(rows).sum(axis=0)).all():
             raise ValueError(f"the squares of X or y overflow, the largest is {np.abs(rows).max()}")
         items = dense_items(rows, np.concatenate([[0], np.cumsum(np.bincount(code))]))
-        self._training = labels, items  # until the fit has ended, see `_fitted`
+        self._training = labels, items  # see `_fitted`
         return items
 
     @property

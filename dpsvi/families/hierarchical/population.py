@@ -57,7 +57,7 @@ def from_arrays(name, local, shape, prior, hyper) -> Model:
     """A model of groups with these arrays; `hyper` is of :func:`pack`."""
     return Model(
         name=name, shape=shape, prior=prior, hyper=hyper, local=local,
-        scratch=partial(scratch_size, int(hyper[0])),
+        scratch=partial(scratch_size, len(unpack.py_func(hyper)[0])),
     )  # fmt: skip
 
 

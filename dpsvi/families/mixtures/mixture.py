@@ -15,6 +15,7 @@ origins differ by a linear map, which leaves all steps and averages what they ar
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,9 +29,40 @@ from dpsvi.expfam.gaussian import (
     normalise,
 )
 from dpsvi.families.mixtures.components import Components, Prior
+from dpsvi.kernels.hyper import pack
 from dpsvi.kernels.jit import inline_kernel, kernel
 
-_HEAD = 5  # K, D, axes of a covariance, kappa_0, nu_0
+
+class Options(NamedTuple):
+    """What a local step knows besides the components: ``Model.hyper``."""
+
+    n_components: int  # K
+    n_features: int  # D
+    n_axes: int  # of a covariance: 1 if it is diagonal, else 2
+    mean_precision: float  # kappa_0
+    degrees_of_freedom: float  # nu_0
+    mean: np.ndarray  # m_0, (D,)
+    floor: np.ndarray  # (D,)
+    covariance: np.ndarray  # W_0^-1, in one vector
+    origins: np.ndarray  # (K, D)
+    prior: np.ndarray  # of the components in natural form, (K, columns)
+    weights: np.ndarray  # what else the local step has to know of the weights' prior
+
+
+@inline_kernel
+def options_of(hyper):
+    """Name what :func:`dpsvi.kernels.hyper.pack` made of :class:`Options`."""
+    n_components, n, n_axes = int(hyper[0]), int(hyper[1]), int(hyper[2])
+    size = n if n_axes == 1 else n * n
+    columns = size + n + 3
+    rest = hyper[5 + 2 * n + size :]
+    origins, rest = rest[: n_components * n], rest[n_components * n :]
+    return Options(
+        n_components, n, n_axes, hyper[3], hyper[4], hyper[5 : 5 + n], hyper[5 + n : 5 + 2 * n],
+        hyper[5 + 2 * n : 5 + 2 * n + size], origins.reshape((n_components, n)),
+        rest[: n_components * columns].reshape((n_components, columns)),
+        rest[n_components * columns :],
+    )  # fmt: skip
 
 
 def make_model(name, local, prior: Prior, origins, first, weights) -> Model:
@@ -51,19 +83,18 @@ def make_model(name, local, prior: Prior, origins, first, weights) -> Model:
         What else `local` needs to know of the weights' prior.
     """
     natural_prior = prior.natural(origins, first).reshape(1, -1)
-    head = [*origins.shape, prior.covariance.ndim, prior.mean_precision, prior.degrees_of_freedom]
-    hyper = [
-        head, prior.mean, prior.floor(), prior.covariance.ravel(), origins.ravel(),
-        natural_prior.ravel(), weights,
-    ]  # fmt: skip
-    return from_arrays(name, local, natural_prior.shape, natural_prior, np.concatenate(hyper))
+    options = Options(
+        *origins.shape, prior.covariance.ndim, prior.mean_precision, prior.degrees_of_freedom,
+        prior.mean, prior.floor(), prior.covariance, origins, natural_prior, weights,
+    )  # fmt: skip
+    return from_arrays(name, local, natural_prior.shape, natural_prior, pack(options))
 
 
 def from_arrays(name, local, shape, prior, hyper) -> Model:
-    """The model with these arrays of :func:`make_model`."""
+    """The model with these arrays of :func:`make_model`; errors if they are no such arrays."""
     return Model(
         name=name, shape=shape, prior=prior, hyper=hyper, local=local,
-        scratch=partial(_scratch, int(hyper[0])),
+        scratch=partial(_scratch, options_of.py_func(hyper).n_components),
     )  # fmt: skip
 
 
@@ -71,26 +102,11 @@ def _scratch(n_components, n):
     return (2 * n + 2 + n_components) * BLOCK
 
 
-@inline_kernel
-def unpack(hyper):
-    """Floor (D,), origins (K, D), prior (K, columns) and what is left, of the weights' prior."""
-    n_components, n = int(hyper[0]), int(hyper[1])
-    size = n if hyper[2] == 1.0 else n * n
-    columns = size + n + 3
-    start = _HEAD + 2 * n + size
-    end = start + n_components * n
-    floor = hyper[_HEAD + n : _HEAD + 2 * n]
-    origins = hyper[start:end].reshape((n_components, n))
-    prior = hyper[end : end + n_components * columns].reshape((n_components, columns))
-    return floor, origins, prior, hyper[end + n_components * columns :]
-
-
 def component_prior(hyper) -> Prior:
     """The prior of the components that `hyper` holds."""
-    n, n_axes = int(hyper[1]), int(hyper[2])
-    start = _HEAD + 2 * n
-    covariance = hyper[start : start + n**n_axes].reshape([n] * n_axes)
-    return Prior(float(hyper[3]), hyper[_HEAD : _HEAD + n], float(hyper[4]), covariance)
+    options = options_of(hyper)
+    covariance = options.covariance.reshape([options.n_features] * options.n_axes)
+    return Prior(options.mean_precision, options.mean, options.degrees_of_freedom, covariance)
 
 
 def posterior(state, expect) -> Components:
@@ -98,16 +114,15 @@ def posterior(state, expect) -> Components:
 
     `expect` is the model's kernel.
     """
-    hyper = state.model.hyper
-    _, origins, prior, _ = unpack(hyper)
-    expected = np.empty(prior.shape)
-    expect(state.shared.totals.sum(axis=0), state.scale, hyper, expected)
-    return Components(expected, origins, int(hyper[2]))
+    options = options_of(state.model.hyper)
+    expected = np.empty(options.prior.shape)
+    expect(state.shared.totals.sum(axis=0), state.scale, state.model.hyper, expected)
+    return Components(expected, options.origins, options.n_axes)
 
 
 def counts(state):
     """The first number of each component, (K,)."""
-    return state.natural().reshape(int(state.model.hyper[0]), -1)[:, 0]
+    return state.natural().reshape(options_of(state.model.hyper).n_components, -1)[:, 0]
 
 
 @inline_kernel

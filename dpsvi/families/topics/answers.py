@@ -32,7 +32,8 @@ def fitted_property(method):
 class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """The part of a topic model's estimator that uses what it has learned.
 
-    That is ``self._state`` (rows are words, columns topics) and ``self._word_counts``.
+    That is ``self._state`` (rows are words, columns topics) and ``self._word_counts``.  An
+    estimator defines ``_alpha(state)``, the Dirichlet prior of the topic proportions, (K,).
     """
 
     def _natural(self, state) -> np.ndarray:
@@ -48,7 +49,7 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     @staticmethod
     def _n_topics(state) -> int:
         """K; the columns behind are padding, with a prior of 0."""
-        return np.count_nonzero(state.model.hyper[: state.model.shape[1]])
+        return state.model.used_columns
 
     @fitted_property
     def components_(self):
@@ -86,10 +87,6 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         else:
             lam /= size
         return lam, shift
-
-    def _alpha(self, state) -> np.ndarray:
-        """Dirichlet prior of the topic proportions, (K,)."""
-        return state.model.hyper[: self._n_topics(state)]
 
     def _complete(self, state, items, seed=0) -> completion.Completion:
         topics, _ = self._basis(state, mean_field=False)

@@ -39,7 +39,6 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
     It defines
 
     * ``check_params()``: call this class's, then check its own parameters;
-    * ``_make(n_words) -> Model``: with the priors that topics are fitted with;
     * what :class:`~dpsvi.families.topics.priors.Priors` wants;
     * ``_priors() -> (dict, dict)``: the arrays and the JSON values that :meth:`save` is to keep;
     * ``_remake(n_words, arrays, meta) -> Model``: the model of what was kept.
@@ -50,6 +49,7 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
     _fixed = ("n_components",)
     _settings = ("local_step",)
     _extra = ("vocabulary_", "_word_counts", "_own_words")
+    _while_fitting = ("_learned",)
     n_init = 1
 
     def check_params(self) -> None:
@@ -204,11 +204,10 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
             self._optimise(items, rng, monitor)
         else:
             super()._train_passes(items, rng, monitor, total)
-        learned = vars(self).pop("_learned")
         if total is None and not self.interrupted_:
             self._learn_priors(items, rng)
         else:
-            self._use_priors(**learned)
+            self._use_priors(**self._learned)
 
     def _optimise(self, items, rng, monitor) -> None:
         """All passes of a fit."""

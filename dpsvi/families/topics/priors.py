@@ -7,7 +7,6 @@ import numbers
 import numpy as np
 
 from dpsvi.families.topics.learned_priors import learned_concentration, learned_eta
-from dpsvi.kernels.fold import ETA
 
 TINY = float(np.finfo(np.float32).tiny)  # a prior below it is 0 in the kernels
 
@@ -16,7 +15,11 @@ class Priors:
     """The part of a topic model's estimator that knows priors.
 
     An estimator names by `_alpha_parameter` the one whose value "auto" has the prior of the
-    documents learned, and says by ``_alpha_place(model)`` where that stands in ``model.hyper``.
+    documents learned, and defines
+
+    * ``_first_alpha()``: its value while topics are fitted;
+    * ``_model(n_words, alpha, eta) -> Model``: the model with these priors;
+    * ``_used_priors(model) -> (alpha, eta)``: those of a model.
     """
 
     _alpha_parameter: str
@@ -33,6 +36,10 @@ class Priors:
     def _learns(self, prior: str) -> bool:
         return isinstance(getattr(self, prior), str)
 
+    def _make(self, n_words):
+        """The model with the priors that topics are fitted with."""
+        return self._model(n_words, self._first_alpha(), self._first_eta())
+
     def _learn_priors(self, items, rng) -> None:
         """Learn the priors that are to be learned; the topics have been fitted."""
         state = self._state
@@ -42,7 +49,7 @@ class Priors:
             alpha = self._alpha(state)
             used = float(alpha.sum())
             found = learned_concentration(state, items, alpha / used, used, rng, self._n_threads)
-            self._use_priors(alpha=found / used * state.model.hyper[self._alpha_place(state.model)])
+            self._use_priors(alpha=found / used * self._used_priors(state.model)[0])
 
     def _learned_priors(self) -> dict:
         """What an earlier fit has learned: arguments of :meth:`_use_priors`."""
@@ -51,9 +58,9 @@ class Priors:
 
     def _use_priors(self, alpha=None, eta=None) -> None:
         """Let the fitted model have the priors given."""
-        model = self._state.model
-        if alpha is not None:
-            model.hyper[self._alpha_place(model)] = alpha
-        if eta is not None:
-            n_rows = len(model.prior) - model.common_rows
-            model.hyper[model.shape[1] + ETA] = model.prior[:n_rows] = eta
+        state = self._state
+        used_alpha, used_eta = self._used_priors(state.model)
+        state.model = self._model(
+            self._n_words(state), used_alpha if alpha is None else alpha,
+            used_eta if eta is None else eta,
+        )  # fmt: skip

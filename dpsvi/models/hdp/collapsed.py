@@ -11,27 +11,30 @@ n_di = 0, of probability ``exp(-E n_di)``, stands apart (Teh, Kurihara, Welling 
 from __future__ import annotations
 
 from dpsvi.kernels.collapsed import explain_all
-from dpsvi.kernels.fold import list_words
-from dpsvi.models.hdp.sticks import ALPHA, OMEGA, count_tables, expected_weights
+from dpsvi.kernels.fold import Options, list_words
+from dpsvi.models.hdp.options import options_of
+from dpsvi.models.hdp.sticks import count_tables, expected_weights
 
 
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; the last row holds the tables."""
     tables_row = shared.rows[-1]
     n_words, n_columns = shared.rows.shape[0] - 1, shared.rows.shape[1]
-    own = hyper.copy()  # alphas in the place of the marks
+    options = options_of(hyper, n_columns)
+    alpha = options.marks.copy()
     n = list_words(items, batch, work)
     n_topics = 0
     for k in range(n_columns):
         work.totals[k] -= tables_row[k]
-        n_topics += hyper[k] > 0
+        n_topics += alpha[k] > 0
     tables = count_tables(tables_row, scale, n_topics)
-    own[:n_topics] *= hyper[n_columns + ALPHA] * expected_weights(tables, hyper[n_columns + OMEGA])
+    alpha[:n_topics] *= options.alpha * expected_weights(tables, options.omega)
     work.tally[:n_topics] = 0
+    own = Options(alpha, options.eta, options.tol, options.n_sweeps)
     explain_all(shared, scale, own, n_words, items, batch, work, True)
     for i in range(n):
         work.slot[work.touched[i]] = -1
     work.touched[n] = n_words
     for k in range(n_topics):
-        work.stats[n, k] = own[k] * work.tally[k]
+        work.stats[n, k] = alpha[k] * work.tally[k]
     return n + 1

@@ -23,7 +23,8 @@ from dpsvi.families.topics.answers import fitted_property
 from dpsvi.families.topics.defaults import Defaults
 from dpsvi.families.topics.fit import TopicEstimator
 from dpsvi.models.hdp.model import make_model
-from dpsvi.models.hdp.sticks import ALPHA, OMEGA, count_tables, expected_weights
+from dpsvi.models.hdp.options import options_of
+from dpsvi.models.hdp.sticks import count_tables, expected_weights
 
 DOC_CONCENTRATION = 5.0  # while topics are fitted: the sum of LDA's alphas for 10 topics or more
 DEFAULTS = {
@@ -153,10 +154,8 @@ class DPSVIHDP(TopicEstimator):
             check_number("doc_concentration", alpha, low=0, open_low=True)
         check_number("topic_concentration", self.topic_concentration, low=0, open_low=True)
 
-    def _make(self, n_words) -> Model:
-        learned = self._learns("doc_concentration")
-        alpha = DOC_CONCENTRATION if learned else self.doc_concentration
-        return self._model(n_words, alpha, self._first_eta())
+    def _first_alpha(self) -> float:
+        return DOC_CONCENTRATION if self._learns("doc_concentration") else self.doc_concentration
 
     def _model(self, n_words, alpha, eta) -> Model:
         return make_model(
@@ -178,16 +177,19 @@ class DPSVIHDP(TopicEstimator):
         state.recount()
 
     def _alpha(self, state):
-        weights = expected_weights(_tables(state), _option(state, OMEGA))
-        return _option(state, ALPHA) * weights
+        options = _options(state.model)
+        return float(options.alpha) * expected_weights(_tables(state), options.omega)
 
-    def _alpha_place(self, model):
-        return model.shape[1] + ALPHA
+    def _used_priors(self, model):
+        options = _options(model)
+        return options.alpha, options.eta
 
     def _priors(self):
         state = self._state
         common = state.natural()[-1:, : self._n_topics(state)]
-        return {"common": common}, {"eta": self.topic_word_prior_, "alpha": _option(state, ALPHA)}
+        return {"common": common}, {
+            "eta": self.topic_word_prior_, "alpha": self.doc_concentration_,
+        }  # fmt: skip
 
     def _remake(self, n_words, arrays, meta) -> Model:
         return self._model(n_words, meta["alpha"], meta["eta"])
@@ -202,7 +204,7 @@ class DPSVIHDP(TopicEstimator):
     @fitted_property
     def topic_weights_(self):
         """E sigma(V), (n_components,)."""
-        return expected_weights(_tables(self._state), _option(self._state, OMEGA))
+        return expected_weights(_tables(self._state), _options(self._state.model).omega)
 
     @fitted_property
     def n_topics_active_(self) -> int:
@@ -214,16 +216,15 @@ class DPSVIHDP(TopicEstimator):
     @fitted_property
     def doc_concentration_(self) -> float:
         """alpha_0 in use."""
-        return _option(self._state, ALPHA)
+        return float(_options(self._state.model).alpha)
 
 
-def _option(state, position) -> float:
-    return float(state.model.hyper[state.model.shape[1] + position])
+def _options(model):
+    return options_of(model.hyper, model.shape[1])
 
 
 def _tables(state):
-    n_topics = TopicEstimator._n_topics(state)
-    return count_tables(state.shared.rows[-1], state.scale, n_topics)
+    return count_tables(state.shared.rows[-1], state.scale, state.model.used_columns)
 
 
 FITTED_TO = "corpus"

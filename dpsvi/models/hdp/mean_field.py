@@ -18,16 +18,11 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.kernels.digamma import digamma
-from dpsvi.kernels.fold import ETA, SWEEPS, TOL, fold, list_words, topic_sizes
+from dpsvi.kernels.fold import fold, list_words, topic_sizes
 from dpsvi.kernels.jit import inline_kernel, kernel
 from dpsvi.kernels.special import psi
-from dpsvi.models.hdp.sticks import (
-    ALPHA,
-    OMEGA,
-    TRUNCATION,
-    count_tables,
-    expected_log_weights,
-)
+from dpsvi.models.hdp.options import options_of
+from dpsvi.models.hdp.sticks import count_tables, expected_log_weights
 
 FIRST_SWEEPS = 5  # of EM, which tells a document's largest topics
 
@@ -131,12 +126,11 @@ def add_document(ids, phi, zeta, stats, tables):
 
 
 @inline_kernel
-def explain_all(hyper, log_weight, items, batch, work):
+def explain_all(options, log_weight, items, batch, work):
     """The documents of a batch, one after the other: statistics of their words; returns tables."""
     n_columns, n_topics, real = work.stats.shape[1], log_weight.shape[0], work.stats.dtype
     longest = (items.offsets[batch + 1] - items.offsets[batch]).max()
-    alpha, tol = hyper[n_columns + ALPHA], hyper[n_columns + TOL]
-    truncation, n_sweeps = int(hyper[n_columns + TRUNCATION]), int(hyper[n_columns + SWEEPS])
+    truncation = options.truncation
     block, basis = np.empty((longest, n_columns), real), np.empty((longest, n_columns), real)
     phi, zeta = np.empty((longest, truncation), real), np.empty((truncation, n_columns), real)
     usage, log_stick = np.empty(truncation, real), np.empty(truncation, real)
@@ -155,8 +149,8 @@ def explain_all(hyper, log_weight, items, batch, work):
         )
         log_stick[:] = 0  # the first phi does not know the sticks
         explain(
-            block[:n], counts, log_weight, alpha, tol * counts.sum(), n_sweeps, zeta, phi[:n],
-            usage, log_stick,
+            block[:n], counts, log_weight, options.alpha, options.tol * counts.sum(),
+            options.n_sweeps, zeta, phi[:n], usage, log_stick,
         )  # fmt: skip
         add_document(work.ids[:n], phi[:n], zeta, work.stats, tables)
     return tables
@@ -167,11 +161,12 @@ def local(shared, scale, hyper, items, batch, work):
     rows = shared.rows
     n_words, n_columns = rows.shape[0] - 1, rows.shape[1]
     real = rows.dtype.type
-    c, eta, log_size = real(scale), real(hyper[n_columns + ETA]), np.empty(n_columns, rows.dtype)
+    options = options_of(hyper, n_columns)
+    c, eta, log_size = real(scale), real(options.eta), np.empty(n_columns, rows.dtype)
     n = list_words(items, batch, work)
     for k in range(n_columns):
         work.totals[k] -= rows[n_words, k]
-    n_topics = topic_sizes(hyper, scale, n_words, work.totals, log_size)
+    n_topics = topic_sizes(options.marks, options.eta, scale, n_words, work.totals, log_size)
     for k in range(n_topics):
         log_size[k] = psi(log_size[k])
     for i in range(n):
@@ -180,8 +175,8 @@ def local(shared, scale, hyper, items, batch, work):
         for k in range(n_topics):
             logs[k] = psi(eta + c * row[k]) - log_size[k]
     tables = count_tables(rows[n_words], scale, n_topics)
-    log_weight = expected_log_weights(tables, hyper[n_columns + OMEGA]).astype(rows.dtype)
-    found = explain_all(hyper, log_weight, items, batch, work)
+    log_weight = expected_log_weights(tables, options.omega).astype(rows.dtype)
+    found = explain_all(options, log_weight, items, batch, work)
     for i in range(n):
         work.slot[work.touched[i]] = -1
     work.touched[n] = n_words

@@ -9,9 +9,9 @@ import numpy as np
 from dpsvi.base import Model
 from dpsvi.families.topics.matrix import FLOAT, first_rows, padded
 from dpsvi.kernels.collapsed import scratch
-from dpsvi.kernels.fold import ETA, SWEEPS, TOL
+from dpsvi.kernels.hyper import pack
 from dpsvi.models.hdp import collapsed, mean_field
-from dpsvi.models.hdp.sticks import ALPHA, OMEGA, TRUNCATION
+from dpsvi.models.hdp.options import Options
 
 LOCAL_STEPS = {"mean_field": mean_field.local, "collapsed": collapsed.local}
 FIRST_TABLES = 100.0  # of every topic: enough for sticks that are all of about the same weight
@@ -39,17 +39,16 @@ def make_model(
         Change of the expected counts, as a share of the document's tokens, that ends them.
     """
     columns = padded(n_topics)
-    marks, options = np.zeros(columns), np.zeros(6)
+    marks = np.zeros(columns)
     marks[:n_topics] = 1
-    options[[ETA, TOL, SWEEPS, ALPHA, OMEGA]] = eta, tol, n_sweeps, alpha, omega
-    options[TRUNCATION] = min(truncation, n_topics)
+    options = Options(marks, eta, tol, n_sweeps, alpha, omega, min(truncation, n_topics))
     prior = np.full((n_words + 1, 1), eta, FLOAT)
     prior[-1] = 0
     return Model(
         name="hdp",
         shape=(n_words + 1, columns),
         prior=prior,
-        hyper=np.concatenate([marks, options]),
+        hyper=pack(options),
         init=partial(_first_rows, n_words, n_topics),
         local=LOCAL_STEPS[local_step],
         scratch=partial(scratch, columns),

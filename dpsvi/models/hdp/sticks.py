@@ -17,8 +17,6 @@ import numpy as np
 from dpsvi.kernels.digamma import digamma
 from dpsvi.kernels.jit import kernel
 
-# Positions in hyper, behind the options of `dpsvi.kernels.fold`.
-ALPHA, OMEGA, TRUNCATION = range(3, 6)
 LEAST = 1e-12  # share of a topic; below it the numbers of the kernels would leave their range
 
 

@@ -24,17 +24,25 @@ from dpsvi.models.hmm.chunk import BEGINS, INSIDE, ZERO, chunk_of, load
 GAUSSIAN, CATEGORICAL = 0, 1  # kinds of emissions
 
 
-@inline_kernel
-def unpack(hyper):
-    """(kind, marked, floor (D,), origins (K, D), prior (columns,)) out of `hyper`.
+class Options(NamedTuple):
+    """What the local step knows besides the parameters: ``Model.hyper``."""
 
-    ``marked`` is 1 when every step of an item is preceded by its mark; without, an item is a whole
-    sequence.
-    """
+    kind: int  # of emissions
+    marked: int  # 1: every step of an item has a mark before it; 0: an item is a whole sequence
+    n_components: int  # K
+    n_features: int  # D
+    floor: np.ndarray  # (D,)
+    origins: np.ndarray  # (K, D)
+    prior: np.ndarray  # (columns,)
+
+
+@inline_kernel
+def options_of(hyper):
+    """Name what :func:`dpsvi.kernels.hyper.pack` made of :class:`Options`."""
     kind, marked, n_components, n = int(hyper[0]), int(hyper[1]), int(hyper[2]), int(hyper[3])
     floor, rest = hyper[4 : 4 + n], hyper[4 + n :]
     origins = rest[: n_components * n].reshape((n_components, n))
-    return kind, marked, floor, origins, rest[n_components * n :]
+    return Options(kind, marked, n_components, n, floor, origins, rest[n_components * n :])
 
 
 @inline_kernel
@@ -57,8 +65,9 @@ def expect(sums, scale, hyper, expected, visits):
     components in standard form, behind the part of ``E ln p(x | k)`` that does not depend on x, or
     ``E ln p`` of the symbols.  `sums` is (lam - prior) / scale in one vector.
     """
-    kind, _, floor, origins, prior = unpack(hyper)
-    n_components = origins.shape[0]
+    options = options_of(hyper)
+    kind, n_components = options.kind, options.n_components
+    floor, prior = options.floor, options.prior
     for i in range(prior.shape[0]):
         expected[i] = prior[i] + scale * sums[i]
     start, trans, states = split(expected, n_components)
@@ -167,7 +176,8 @@ def _visit(begin, end, weights, chunk, begins, pairs):
 
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; items are sequences, the one row is always touched."""
-    kind, marked, _, origins, _ = unpack(hyper)
+    options = options_of(hyper)
+    kind, marked, origins = options.kind, options.marked, options.origins
     n_components, n = origins.shape
     chunk = chunk_of(work.scratch, n_components, n)
     expect(work.totals, scale, hyper, work.expected[0], chunk.visits)

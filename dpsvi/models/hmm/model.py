@@ -8,16 +8,27 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi.base import Model
+from dpsvi.kernels.hyper import pack
 from dpsvi.models.hmm.chunk import scratch
-from dpsvi.models.hmm.local import CATEGORICAL, Weights, expect, local, split, unpack
+from dpsvi.models.hmm.local import (
+    CATEGORICAL,
+    Options,
+    Weights,
+    expect,
+    local,
+    options_of,
+    split,
+)
 
 
 def from_arrays(shape, prior, hyper) -> Model:
-    """The model with these arrays of :func:`make_model`."""
-    marked, n_components, n = hyper[1:4].astype(int).tolist()
+    """The model with these arrays of :func:`make_model`; errors if they are no such arrays."""
+    options = options_of.py_func(hyper)
+    n = options.n_features
     return Model(
         name="hmm", shape=shape, prior=prior, hyper=hyper, local=local,
-        scratch=partial(scratch, n_components, n, n + marked), nonnegative=hyper[0] == CATEGORICAL,
+        scratch=partial(scratch, options.n_components, n, n + options.marked),
+        nonnegative=options.kind == CATEGORICAL,
     )  # fmt: skip
 
 
@@ -38,8 +49,7 @@ def make_model(kind, marked, floor, origins, start, trans, states) -> Model:
         Natural parameters of the prior; ``states[:, 0]`` are visits made beforehand.
     """
     prior = np.concatenate([start, trans.ravel(), states.ravel()])
-    n_components, n = origins.shape
-    hyper = np.concatenate([[kind, marked, n_components, n], floor, origins.ravel(), prior])
+    hyper = pack(Options(kind, marked, *origins.shape, floor, origins, prior))
     return from_arrays((1, prior.size), prior[None], hyper)
 
 
@@ -63,8 +73,9 @@ def read_prior(model: Model) -> Posterior:
 
 
 def _read(sums, scale, model) -> Posterior:
-    kind, _, _, origins, prior = unpack(model.hyper)
-    expected, visits = np.empty(len(prior)), np.empty(len(origins))
+    options = options_of(model.hyper)
+    n, prior = options.n_components, options.prior
+    expected, visits = np.empty(len(prior)), np.empty(n)
     expect(sums, scale, model.hyper, expected, visits)
-    weights = Weights(kind, origins, *split(expected, len(origins)), visits)
-    return Posterior(*split(prior + scale * sums, len(origins)), weights)
+    weights = Weights(options.kind, options.origins, *split(expected, n), visits)
+    return Posterior(*split(prior + scale * sums, n), weights)

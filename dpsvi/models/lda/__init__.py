@@ -1,4 +1,4 @@
 """Local steps of LDA: one kernel a file, all with the signature of ``Model.local``.
 
-``hyper`` holds alpha (one entry a column), then eta, the tolerance and the most sweeps.
+``hyper`` holds :class:`dpsvi.kernels.fold.Options`.
 """

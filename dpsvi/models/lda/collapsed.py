@@ -7,13 +7,15 @@ nothing is computed for each word first.
 from __future__ import annotations
 
 from dpsvi.kernels.collapsed import explain_all
-from dpsvi.kernels.fold import list_words
+from dpsvi.kernels.fold import list_words, options_of
 
 
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; columns beyond the topics must hold rows of 0."""
     n = list_words(items, batch, work)
-    explain_all(shared, scale, hyper, shared.rows.shape[0], items, batch, work, False)
+    n_words, n_columns = shared.rows.shape
+    options = options_of(hyper, n_columns)
+    explain_all(shared, scale, options, n_words, items, batch, work, False)
     for i in range(n):
         work.slot[work.touched[i]] = -1
     return n

@@ -20,6 +20,7 @@ from dpsvi.families.topics.defaults import Defaults, default_alpha
 from dpsvi.families.topics.fit import TopicEstimator
 from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.families.topics.priors import TINY
+from dpsvi.kernels.fold import options_of
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model, with_responsibilities
 from dpsvi.models.lda.responsibilities import sum_kept
@@ -150,10 +151,11 @@ class DPSVILDA(TopicEstimator):
         self.grow_vocabulary = grow_vocabulary
         self.vectorizer = vectorizer
 
-    def _make(self, n_words) -> Model:
+    def _model(self, n_words, alpha, eta) -> Model:
         return make_model(
-            n_words, self.n_components, self._first_alpha(), self._first_eta(),
-            **self._model_options(),
+            n_words, self.n_components, alpha, eta, local_step=self.local_step,
+            n_sweeps=self._n_sweeps(), tol=self.mean_change_tol,
+            warm_documents=self.warm_documents,
         )  # fmt: skip
 
     def _optimise(self, items, rng, monitor) -> None:
@@ -247,23 +249,18 @@ class DPSVILDA(TopicEstimator):
             )
         return alpha.astype(np.float64)
 
-    def _model_options(self) -> dict:
-        return {
-            "local_step": self.local_step,
-            "n_sweeps": self._n_sweeps(),
-            "tol": self.mean_change_tol,
-            "warm_documents": self.warm_documents,
-        }
+    def _used_priors(self, model):
+        options = options_of(model.hyper, model.shape[1])
+        return options.alpha[: model.used_columns], options.eta
 
-    def _alpha_place(self, model):
-        return slice(0, self.n_components)
+    def _alpha(self, state):
+        return self._used_priors(state.model)[0]
 
     def _priors(self):
         return {"doc_topic_prior": self.doc_topic_prior_}, {"eta": self.topic_word_prior_}
 
     def _remake(self, n_words, arrays, meta) -> Model:
-        alpha, eta = arrays["doc_topic_prior"], meta["eta"]
-        return make_model(n_words, self.n_components, alpha, eta, **self._model_options())
+        return self._model(n_words, arrays["doc_topic_prior"], meta["eta"])
 
 
 FITTED_TO = "corpus"

@@ -14,12 +14,10 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.kernels.fold import (
-    ETA,
-    SWEEPS,
-    TOL,
     add_outer,
     fold,
     list_words,
+    options_of,
     start_even,
     topic_sizes,
 )
@@ -28,17 +26,17 @@ from dpsvi.kernels.special import exp_digamma, exp_digamma_row
 
 
 @inline_kernel
-def explain(basis, ids, counts, hyper, n_topics, length, gamma, weight, total, ratio):
+def explain(basis, ids, counts, options, n_topics, length, gamma, weight, total, ratio):
     """Iterate gamma of one document; leaves topic weights and word ratios of the last sweep."""
     n_columns = gamma.shape[0]
-    tol = gamma.dtype.type(hyper[n_columns + TOL]) * length
+    tol = gamma.dtype.type(options.tol) * length
     weight[:] = 0
-    for _ in range(int(hyper[n_columns + SWEEPS])):
+    for _ in range(options.n_sweeps):
         exp_digamma_row(gamma, n_topics, weight)
         fold(basis, ids, counts, weight, total, ratio)
         change = gamma.dtype.type(0)
         for k in range(n_columns):
-            new = gamma.dtype.type(hyper[k]) + weight[k] * total[k]
+            new = gamma.dtype.type(options.alpha[k]) + weight[k] * total[k]
             change += abs(new - gamma[k])
             gamma[k] = new
         if change < tol:
@@ -51,7 +49,8 @@ def local(shared, scale, hyper, items, batch, work):
     n_rows, n_columns = rows.shape
     real = rows.dtype.type
     zero = real(0)
-    c, eta = real(scale), real(hyper[n_columns + ETA])
+    options = options_of(hyper, n_columns)
+    c, eta = real(scale), real(options.eta)
     warm = shared.item_memory.shape[0] > 0
 
     gamma = work.scratch[:n_columns]
@@ -61,7 +60,7 @@ def local(shared, scale, hyper, items, batch, work):
     ratios = work.scratch[4 * n_columns :]
 
     n = list_words(items, batch, work)
-    n_topics = topic_sizes(hyper, scale, n_rows, work.totals, topic)
+    n_topics = topic_sizes(options.alpha, options.eta, scale, n_rows, work.totals, topic)
     # The mean size as unit keeps the products in the middle of the range of float32; so does taking
     # a topic of less than a token, whose words are in no document, for one of a token.
     mean = topic.sum() / real(n_topics)
@@ -90,9 +89,9 @@ def local(shared, scale, hyper, items, batch, work):
         if warm and shared.item_memory[d, 0] > 0:
             gamma[:] = shared.item_memory[d]
         else:
-            start_even(hyper, length / real(n_topics), gamma)
+            start_even(options.alpha, length / real(n_topics), gamma)
         explain(
-            work.expected, ids, counts, hyper, n_topics, length, gamma, weight, total, ratio
+            work.expected, ids, counts, options, n_topics, length, gamma, weight, total, ratio
         )
         add_outer(work.stats, ids, ratio, weight)
         if warm:

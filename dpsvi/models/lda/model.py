@@ -9,7 +9,8 @@ import numpy as np
 from dpsvi.base import Model
 from dpsvi.families.topics.matrix import FLOAT, first_rows, padded
 from dpsvi.kernels.collapsed import scratch
-from dpsvi.kernels.fold import ETA, SWEEPS, TOL
+from dpsvi.kernels.fold import Options, options_of
+from dpsvi.kernels.hyper import pack
 from dpsvi.models.lda import collapsed, mean_field, responsibilities
 
 FIRST_SWEEPS = 7  # over a document whose tokens are not assigned yet
@@ -47,13 +48,11 @@ def make_model(
     columns = padded(n_topics)
     alphas = np.zeros(columns)
     alphas[:n_topics] = alpha
-    options = np.zeros(3)
-    options[[ETA, TOL, SWEEPS]] = eta, tol, n_sweeps
     return Model(
         name="lda",
         shape=(n_words, columns),
         prior=np.full(columns, eta, FLOAT),
-        hyper=np.concatenate([alphas, options]),
+        hyper=pack(Options(alphas, eta, tol, n_sweeps)),
         init=partial(first_rows, n_words, n_topics),
         local=LOCAL_STEPS[local_step],
         scratch=partial(scratch, columns),
@@ -66,9 +65,9 @@ def make_model(
 def with_responsibilities(model: Model) -> Model:
     """The same model with the local step that keeps every token's responsibilities."""
     columns = model.shape[1]
-    hyper = model.hyper.copy()
-    hyper[columns + SWEEPS] = min(hyper[columns + SWEEPS], FIRST_SWEEPS)
+    options = options_of(model.hyper, columns)
+    options = options._replace(n_sweeps=min(options.n_sweeps, FIRST_SWEEPS))
     return model._replace(
-        hyper=hyper, local=responsibilities.local, item_memory=0, value_memory=columns,
+        hyper=pack(options), local=responsibilities.local, item_memory=0, value_memory=columns,
         learner="incremental",
     )  # fmt: skip

@@ -20,9 +20,8 @@ import numpy as np
 
 from dpsvi.kernels import collapsed
 from dpsvi.kernels.fold import (
-    ETA,
-    SWEEPS,
     list_words,
+    options_of,
     prefetch_words,
     topic_sizes,
 )
@@ -53,13 +52,14 @@ def local(shared, scale, hyper, items, batch, work):
     real = rows.dtype.type
     zero, half, unit, part = real(0), real(0.5), real(UNIT), real(1 / UNIT)
     times = real(collapsed.OWN)
-    c, eta = real(scale), real(hyper[n_columns + ETA])
+    options = options_of(hyper, n_columns)
+    c, eta, alpha = real(scale), real(options.eta), options.alpha
     gamma = work.scratch[:n_columns]
     phi = work.scratch[n_columns : 2 * n_columns]
     size = work.scratch[2 * n_columns : 3 * n_columns]
 
     n = list_words(items, batch, work)
-    topic_sizes(hyper, scale, n_rows, work.totals, size)
+    topic_sizes(alpha, options.eta, scale, n_rows, work.totals, size)
     smooth = real(n_rows) * eta
     for b in range(batch.shape[0]):
         d = batch[b]
@@ -68,7 +68,7 @@ def local(shared, scale, hyper, items, batch, work):
             prefetch_words(items, batch[b + 1], rows)
         known = zero
         for k in range(n_columns):
-            gamma[k] = hyper[k]
+            gamma[k] = alpha[k]
         for j in range(start, stop):
             old, count = kept[j], items.value[j] * part
             for k in range(n_columns):
@@ -76,7 +76,7 @@ def local(shared, scale, hyper, items, batch, work):
                 gamma[k] += assigned
                 known += assigned
         # One sweep a visit; the first one finds its tokens unassigned and takes a few more.
-        for _ in range(1 if known > 0 else int(hyper[n_columns + SWEEPS])):
+        for _ in range(1 if known > 0 else options.n_sweeps):
             for j in range(start, stop):
                 old, row = kept[j], rows[items.index[j]]
                 single = part * min(items.value[j], real(1))  # a weight may be less than a token
@@ -86,7 +86,7 @@ def local(shared, scale, hyper, items, batch, work):
                     own = single * real(np.int32(old[k]))
                     # No less than the prior is left.  RACE: a lost write can leave less in lam
                     # than this token has put there, and on the first visit lam lacks it.
-                    document = max(gamma[k] - times * own, real(hyper[k]))
+                    document = max(gamma[k] - times * own, real(alpha[k]))
                     word = max(eta + (c * row[k] - own), eta)
                     phi[k] = document * word / max(size[k] - own, smooth)
                     norm += phi[k]

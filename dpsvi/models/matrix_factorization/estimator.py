@@ -33,16 +33,9 @@ from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.items import count
 from dpsvi.expfam import gamma
 from dpsvi.families.recommender import Recommender, as_csr, entries
-from dpsvi.models.matrix_factorization.local import (
-    MEAN,
-    N_COMPONENTS,
-    USERS,
-    infer,
-    predict,
-)
+from dpsvi.models.matrix_factorization.local import Prior, infer, predict, prior_of
 from dpsvi.models.matrix_factorization.model import (
     Posterior,
-    Prior,
     first_rows,
     from_arrays,
     make_model,
@@ -164,35 +157,35 @@ class DPSVIMatrixFactorization(Recommender):
         return self.mean_
 
     def _fitted(self, state) -> dict:
-        q, n = read(state), int(state.model.hyper[N_COMPONENTS])
+        q, prior = read(state), prior_of(state.model.hyper)
         return {
-            "components_": q.expected[:, -n:].T.astype(self._dtype),
-            "mean_": float(state.model.hyper[MEAN]),
+            "components_": q.expected[:, -prior.n_components :].T.astype(self._dtype),
+            "mean_": float(prior.mean),
             "noise_variance_": float(1 / q.noise),
         }
 
-    def _infer(self, q: Posterior, hyper, items):
+    def _infer(self, q: Posterior, prior: Prior, items):
         n_users = count(items)
         users = np.empty((n_users, q.expected.shape[1]))
         log_dets, errors = np.empty(n_users), np.empty(n_users)
-        infer(items, q.expected, hyper, q.noise, users, log_dets, errors)
+        infer(items, q.expected, prior, q.noise, users, log_dets, errors)
         return users, log_dets, errors
 
     def _users(self, state, items):
-        users, _, _ = self._infer(read(state), state.model.hyper, items)
-        return users[:, -int(state.model.hyper[N_COMPONENTS]) :]
+        prior = prior_of(state.model.hyper)
+        users, _, _ = self._infer(read(state), prior, items)
+        return users[:, -prior.n_components :]
 
     def _bounds(self, state, items):
-        q, hyper = read(state), state.model.hyper
-        users, log_dets, errors = self._infer(q, hyper, items)
+        q, prior = read(state), prior_of(state.model.hyper)
+        users, log_dets, errors = self._infer(q, prior, items)
         constant = gamma.expected_log(q.noise_shape, q.noise_rate) - math.log(2 * math.pi)
         expected = 0.5 * (np.diff(items.offsets) * constant - q.noise * errors)
-        return expected - normal_kl(users, log_dets, hyper[USERS], int(hyper[N_COMPONENTS]))
+        return expected - normal_kl(users, log_dets, prior.user_precision, prior.n_components)
 
     def _divergence(self, state) -> float:
-        q, prior = read(state), Prior(*state.model.hyper)
-        n = int(prior.n_components)
-        factors = normal_kl(q.expected, q.log_dets, prior.item_precision, n)
+        q, prior = read(state), prior_of(state.model.hyper)
+        factors = normal_kl(q.expected, q.log_dets, prior.item_precision, prior.n_components)
         noise = gamma.kl(q.noise_shape, q.noise_rate, prior.noise_shape, prior.noise_rate)
         return float(factors.sum() + noise)
 
@@ -201,12 +194,12 @@ class DPSVIMatrixFactorization(Recommender):
         return entries(items, first, items.value), entries(items, ~first, items.value)
 
     def _log_likelihood(self, state, first, second) -> float:
-        q, hyper = read(state), state.model.hyper
-        users, _, _ = self._infer(q, hyper, first)
+        q, prior = read(state), prior_of(state.model.hyper)
+        users, _, _ = self._infer(q, prior, first)
         mean, variance = np.empty((2, len(second.value)))
-        predict(second, users, q.expected, int(hyper[N_COMPONENTS]), mean, variance)
+        predict(second, users, q.expected, prior.n_components, mean, variance)
         variance += 1 / q.noise
-        residual = second.value - hyper[MEAN] - mean
+        residual = second.value - prior.mean - mean
         return float(-0.5 * (np.log(2 * np.pi * variance) + residual**2 / variance).sum())
 
     def __sklearn_tags__(self):

@@ -9,35 +9,23 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi.base import Model
+from dpsvi.kernels.hyper import pack
 from dpsvi.kernels.normal import all_moments, n_columns
-from dpsvi.models.matrix_factorization.local import N_COMPONENTS, local
+from dpsvi.models.matrix_factorization.local import Prior, local, prior_of
 from dpsvi.training.state import State
-
-FLOAT = np.dtype(np.float64)
-
-
-class Prior(NamedTuple):
-    """What does not change while the model is fitted."""
-
-    n_components: int
-    mean: float  # mu
-    user_precision: float  # alpha_x
-    item_precision: float  # alpha_v
-    noise_shape: float  # a_0
-    noise_rate: float  # b_0
 
 
 def make_model(n_items, prior: Prior) -> Model:
     """Matrix factorisation as a :class:`dpsvi.base.Model`."""
     columns = n_columns(prior.n_components)
-    return from_arrays((n_items + 1, columns), np.zeros((1, 1)), np.array(prior, dtype=FLOAT))
+    return from_arrays((n_items + 1, columns), np.zeros((1, 1)), pack(prior))
 
 
 def from_arrays(shape, prior, hyper) -> Model:
-    """The model with these arrays of :func:`make_model`."""
+    """The model with these arrays of :func:`make_model`; errors if they are no such arrays."""
     return Model(
         name="matrix_factorization", shape=shape, prior=prior, hyper=hyper, local=local,
-        scratch=partial(_scratch, int(hyper[N_COMPONENTS])), common_rows=1,
+        scratch=partial(_scratch, prior_of.py_func(hyper).n_components), common_rows=1,
     )  # fmt: skip
 
 
@@ -61,10 +49,10 @@ class Posterior(NamedTuple):
 
 def read(state: State) -> Posterior:
     """The posterior that a state stands for."""
-    prior, rows = Prior(*state.model.hyper), state.natural()
+    prior, rows = prior_of(state.model.hyper), state.natural()
     shape, rate = prior.noise_shape + rows[-1, 0] / 2, prior.noise_rate + rows[-1, 1] / 2
     expected, log_dets = np.empty((len(rows) - 1, rows.shape[1])), np.empty(len(rows) - 1)
-    n = int(prior.n_components)
+    n = prior.n_components
     all_moments(rows[:-1], prior.item_precision, shape / rate, n, expected, log_dets)
     return Posterior(expected, log_dets, shape, rate)
 
@@ -88,7 +76,7 @@ def normal_kl(moments_, log_dets, precision, n):
 
 def first_rows(prior: Prior, n_items, n_ratings, variance, rng):
     """First value of the sums: as if users with factors from the prior had explained a tenth."""
-    n = int(prior.n_components)
+    n = prior.n_components
     rows = np.zeros((n_items + 1, n_columns(n)))
     each = max(n_ratings, 1.0) / n_items
     spread = math.sqrt(0.1 * variance * prior.user_precision / n)

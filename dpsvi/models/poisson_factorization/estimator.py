@@ -37,7 +37,8 @@ from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.items import count
 from dpsvi.expfam.gamma import hierarchy_kl
 from dpsvi.families.recommender import Recommender, as_csr
-from dpsvi.kernels.poisson import ITEMS, SWEEPS, TOL, USERS
+from dpsvi.kernels.hyper import pack
+from dpsvi.kernels.poisson import options_of
 from dpsvi.models.poisson_factorization.model import (
     Side,
     first_rows,
@@ -173,9 +174,9 @@ class DPSVIPoissonFactorization(Recommender):
 
     def _again(self, items) -> State:
         state = super()._again(items)
-        hyper = state.model.hyper.copy()
-        hyper[SWEEPS], hyper[TOL] = self.max_user_iter, self.user_tol
-        state.model = state.model._replace(hyper=hyper)
+        options = options_of(state.model.hyper)
+        options = options._replace(n_sweeps=self.max_user_iter, tol=self.user_tol)
+        state.model = state.model._replace(hyper=pack(options))
         return state
 
     # --- the fitted model ---------------------------------------------------------------------
@@ -189,27 +190,28 @@ class DPSVIPoissonFactorization(Recommender):
 
     def _users(self, state, items):
         q = read(state)
-        shape, rate, _ = users_of(items, q.basis, q.size, state.model.hyper)
+        shape, rate, _ = users_of(items, q.basis, q.size, options_of(state.model.hyper))
         return shape / rate
 
     def _bounds(self, state, items):
-        q, hyper = read(state), state.model.hyper
-        shape, rate, log_norm = users_of(items, q.basis, q.size, hyper)
+        q, options = read(state), options_of(state.model.hyper)
+        shape, rate, log_norm = users_of(items, q.basis, q.size, options)
         theta = shape / rate
         constants = np.concatenate([[0.0], np.cumsum(gammaln(items.value + 1))])[items.offsets]
         expected = log_norm - np.diff(constants) - theta @ q.size[: theta.shape[1]]
-        return expected - _side_kl(shape, rate, hyper[USERS:ITEMS])
+        return expected - _side_kl(shape, rate, options.users)
 
     def _divergence(self, state) -> float:
         q = read(state)
-        return float(_side_kl(q.shape, q.rate, state.model.hyper[ITEMS:]).sum())
+        return float(_side_kl(q.shape, q.rate, options_of(state.model.hyper).items).sum())
 
     def _split(self, items):
         return halves(items)
 
     def _log_likelihood(self, state, first, second) -> float:
         q = read(state)
-        shape, rate, _ = users_of(first, q.basis, q.size, state.model.hyper, share=0.5)
+        options = options_of(state.model.hyper)
+        shape, rate, _ = users_of(first, q.basis, q.size, options, share=0.5)
         return log_likelihood(second, shape / rate / 2, q.mean)
 
     def __sklearn_tags__(self):
@@ -219,7 +221,7 @@ class DPSVIPoissonFactorization(Recommender):
 
 
 def _side_kl(shape, rate, prior):
-    """KL of the rows of one side and of their rates, given that side's part of hyper; (n,)."""
+    """KL of the rows of one side and of their rates, given their prior; (n,)."""
     shape0, top, base = prior
     top_rate = base + (shape / rate).sum(axis=1)
     return hierarchy_kl(shape, rate, shape0, top, top_rate, top - shape.shape[1] * shape0, base)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dpsvi.kernels.digamma import exp_digamma
 from dpsvi.kernels.fold import add_outer, list_words
 from dpsvi.kernels.jit import kernel
-from dpsvi.kernels.poisson import ITEMS, N_COMPONENTS, explain, solve_rate, start_even
+from dpsvi.kernels.poisson import explain, options_of, solve_rate, start_even
 
 
 @kernel
-def read_items(rows, scale, hyper, slot, expected, rates, shape, exposure, size):
+def read_items(rows, scale, options, slot, expected, rates, shape, exposure, size):
     """One pass over all items: what the users of a step need to know of them.
 
     Parameters
@@ -25,8 +25,8 @@ def read_items(rows, scale, hyper, slot, expected, rates, shape, exposure, size)
     exposure, size : float64 arrays, (n_columns,)
         Written: t, and b.  Of columns that are no components 1, so that one can divide by them.
     """
-    n, n_columns, n_items = int(hyper[N_COMPONENTS]), rows.shape[1], rows.shape[0] - 1
-    prior, top, base = hyper[ITEMS], hyper[ITEMS + 1], hyper[ITEMS + 2]
+    n, n_columns, n_items = options.n_components, rows.shape[1], rows.shape[0] - 1
+    prior, top, base = options.items
     for k in range(n_columns):
         exposure[k] = scale * rows[n_items, k] if k < n else 1.0
         size[k] = 0.0
@@ -50,7 +50,7 @@ def read_items(rows, scale, hyper, slot, expected, rates, shape, exposure, size)
 
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; items are users."""
-    n_components, n_columns = int(hyper[N_COMPONENTS]), shared.rows.shape[1]
+    options, n_columns = options_of(hyper), shared.rows.shape[1]
     last, warm = shared.rows.shape[0] - 1, shared.item_memory.shape[0] > 0
     vectors = work.scratch[: 5 * n_columns].reshape((5, n_columns))
     # Indexed, not unpacked: numba does not see that unpacked rows are contiguous.
@@ -60,7 +60,7 @@ def local(shared, scale, hyper, items, batch, work):
     ratios = work.scratch[5 * n_columns + last :]
 
     n = list_words(items, batch, work)
-    read_items(shared.rows, scale, hyper, work.slot, work.expected, rates, shape, exposure, size)
+    read_items(shared.rows, scale, options, work.slot, work.expected, rates, shape, exposure, size)
     work.touched[n] = last
     weight[:] = 0.0
     for u in batch:
@@ -72,12 +72,12 @@ def local(shared, scale, hyper, items, batch, work):
         if warm and shared.item_memory[u, 0] > 0:
             shape[:] = shared.item_memory[u]
         else:
-            start_even(counts, hyper, shape)
-        e = explain(work.expected, ids, counts, size, hyper, shape, weight, total, ratio)
+            start_even(counts, options, shape)
+        e = explain(work.expected, ids, counts, size, options, shape, weight, total, ratio)
         if warm:
             shared.item_memory[u] = shape
         add_outer(work.stats, ids, ratio, weight)
-        for k in range(n_components):
+        for k in range(options.n_components):
             work.stats[n, k] += shape[k] / (e + size[k])
     for i in range(n):
         basis, stats = work.expected[i], work.stats[i]

@@ -12,8 +12,9 @@ from dpsvi.base import Model
 from dpsvi.estimators.items import count
 from dpsvi.evaluation.completion import split_tokens
 from dpsvi.families.recommender import entries, products
+from dpsvi.kernels.hyper import pack
 from dpsvi.kernels.jit import as_items
-from dpsvi.kernels.poisson import N_COMPONENTS, SWEEPS, TOL, infer
+from dpsvi.kernels.poisson import FactorPrior, Options, infer, options_of
 from dpsvi.models.poisson_factorization.local import local, read_items
 from dpsvi.training.state import State
 
@@ -29,14 +30,10 @@ class Side(NamedTuple):
     rate_shape: float  # a' or c'
     rate_mean: float  # b' or d'
 
-    @property
-    def base(self):
-        """Rate of the prior of the rates, a'/b' or c'/d'."""
-        return self.rate_shape / self.rate_mean
-
-    def top(self, n_components):
-        """Shape of the posterior of the rates."""
-        return self.rate_shape + n_components * self.shape
+    def of_factors(self, n_components) -> FactorPrior:
+        """The same as the kernels take it."""
+        top = self.rate_shape + n_components * self.shape
+        return FactorPrior(self.shape, top, self.rate_shape / self.rate_mean)
 
 
 DEFAULT_SIDE = Side(0.3, 0.3, 1.0)
@@ -58,22 +55,17 @@ def make_model(n_items, n_components, users: Side, items: Side, n_sweeps, tol) -
     columns = -(-n_components // LANES) * LANES
     prior = np.full((n_items + 1, 1), items.shape, FLOAT)
     prior[-1] = 0.0
-    hyper = pack(n_components, n_sweeps, tol, users, items)
+    sides = [side.of_factors(n_components) for side in (users, items)]
+    hyper = pack(Options(n_components, n_sweeps, tol, *sides))
     return from_arrays((n_items + 1, columns), prior, hyper)
 
 
-def pack(n_components, n_sweeps, tol, *sides: Side):
-    """The `hyper` of a model."""
-    numbers = [(side.shape, side.top(n_components), side.base) for side in sides]
-    return np.concatenate([[n_components, n_sweeps, tol], *numbers])
-
-
 def from_arrays(shape, prior, hyper) -> Model:
-    """The model with these arrays of :func:`make_model`."""
+    """The model with these arrays of :func:`make_model`; errors if they are no such arrays."""
     return Model(
         name="poisson_factorization", shape=shape, prior=prior, hyper=hyper, local=local,
         scratch=partial(_scratch, shape), common_rows=shape[0], item_memory=shape[1],
-        nonnegative=True, used_columns=int(hyper[N_COMPONENTS]),
+        nonnegative=True, used_columns=options_of.py_func(hyper).n_components,
     )  # fmt: skip
 
 
@@ -103,17 +95,16 @@ class Posterior(NamedTuple):
 
 def read(state: State) -> Posterior:
     """The posterior that a state stands for."""
-    hyper, rows = state.model.hyper, state.shared.rows
+    options, rows = options_of(state.model.hyper), state.shared.rows
     n_items, columns = rows.shape[0] - 1, rows.shape[1]
-    n = int(hyper[N_COMPONENTS])
     basis, rates = np.empty((n_items, columns)), np.empty(n_items)
     scratch, exposure, size = np.empty((3, columns))
     slot = np.arange(n_items + 1, dtype=np.int32)
-    read_items(rows, state.scale, hyper, slot, basis, rates, scratch, exposure, size)
-    return Posterior(state.natural()[:-1, :n], rates, exposure, basis, size)
+    read_items(rows, state.scale, options, slot, basis, rates, scratch, exposure, size)
+    return Posterior(state.natural()[:-1, : options.n_components], rates, exposure, basis, size)
 
 
-def users_of(items, basis, size, hyper, share=1.0):
+def users_of(items, basis, size, options, share=1.0):
     """Q of the factors of users, given the items.
 
     Parameters
@@ -124,7 +115,7 @@ def users_of(items, basis, size, hyper, share=1.0):
         exp(E log beta); 0 in columns beyond the components.
     size : float64 array, (columns,)
         sum_i E[beta_i]; 1 there.
-    hyper : float64 array
+    options : Options
     share : float
 
     Returns
@@ -133,12 +124,13 @@ def users_of(items, basis, size, hyper, share=1.0):
     log_norm : float64 array, (n_users,)
         ``sum_i y_ui log sum_k exp(E log theta_uk + E log beta_ik)``.
     """
-    n, n_users = int(hyper[N_COMPONENTS]), count(items)
-    hyper = hyper.copy()
-    hyper[SWEEPS], hyper[TOL] = max(hyper[SWEEPS], _MOST_SWEEPS), min(hyper[TOL], _LEAST_TOL)
+    n, n_users = options.n_components, count(items)
+    options = options._replace(
+        n_sweeps=max(options.n_sweeps, _MOST_SWEEPS), tol=min(options.tol, _LEAST_TOL)
+    )
     shapes, exposure = np.empty((n_users, len(size))), share * size
     rates, log_norm = np.empty(n_users), np.empty(n_users)
-    infer(basis, items, exposure, hyper, shapes, rates, log_norm)
+    infer(basis, items, exposure, options, shapes, rates, log_norm)
     return shapes[:, :n], rates[:, None] + exposure[:n], log_norm
 
 
@@ -169,10 +161,11 @@ def completion(counts, factors, prior=DEFAULT_SIDE) -> float:
     columns = -(-n // LANES) * LANES
     basis, size = np.zeros((len(factors), columns)), np.ones(columns)
     basis[:, :n], size[:n] = factors, factors.sum(axis=0)
-    hyper = pack(n, _MOST_SWEEPS, _LEAST_TOL, prior, prior)
+    side = prior.of_factors(n)
+    options = Options(n, _MOST_SWEEPS, _LEAST_TOL, side, side)
     items = as_items(counts.indptr, counts.indices, counts.data, FLOAT)
     first, second = halves(items)
-    shape, rate, _ = users_of(first, basis, size, hyper, share=0.5)
+    shape, rate, _ = users_of(first, basis, size, options, share=0.5)
     return log_likelihood(second, shape / rate / 2, factors) / len(second.value)
 
 

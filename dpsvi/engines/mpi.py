@@ -16,7 +16,7 @@ from dpsvi.cluster.ranks.lead import lead
 from dpsvi.cluster.ranks.prepare import for_workers
 from dpsvi.cluster.ranks.pulse import Pulse
 from dpsvi.cluster.ranks.world import placement, world
-from dpsvi.training.driver import Job
+from dpsvi.training.job import Job
 
 
 def fit(job: Job) -> bool:

@@ -23,7 +23,7 @@ from dpsvi.errors import ModelFormatError, check_choice, check_flag, check_numbe
 from dpsvi.files import io
 from dpsvi.training import schedules
 from dpsvi.training.checkpoint import Checkpoint, CheckpointFolder, read_newest, restore
-from dpsvi.training.driver import Job, Snapshot
+from dpsvi.training.job import Job, Snapshot
 from dpsvi.training.ledger import Passes
 
 try:  # experimental in scikit-learn 1.9, absent before

@@ -6,7 +6,8 @@ import numpy as np
 
 from dpsvi.base import Star
 from dpsvi.cluster.nodes.steering import Steering
-from dpsvi.training.driver import Job, blind_steps
+from dpsvi.training.driver import blind_steps
+from dpsvi.training.job import Job
 
 # B where nothing is said: the more steps, the fewer rows they touch each, and the less an exchange
 # costs.  How many may not see each other is a matter of the rates, see `room`; else only

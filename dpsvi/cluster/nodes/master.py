@@ -12,18 +12,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpsvi.base import Event, Reading, Update
+from dpsvi.base import Reading, Update
 from dpsvi.cluster.nodes import kernels
 from dpsvi.cluster.nodes.allotment import Allotment
 from dpsvi.cluster.nodes.exchanges import Exchange, reported, summary
 from dpsvi.cluster.nodes.parameters import MasterParameters
-from dpsvi.cluster.nodes.worker import describe
+from dpsvi.cluster.nodes.problem import check_same
 from dpsvi.cluster.transports import messages
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.cluster.transports.window import Window
-from dpsvi.errors import DivergedError, DpsviError, LostRankError
-from dpsvi.training.driver import Job, Snapshot
-from dpsvi.training.ledger import Cuts, Work
+from dpsvi.errors import DivergedError, LostRankError
+from dpsvi.training.boundary import Boundary, Progress
+from dpsvi.training.job import Job, Snapshot
+from dpsvi.training.ledger import Work
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +64,7 @@ class Master:
         self, job: Job, n_workers: int, clock=time.perf_counter, work_clock=time.thread_time,
         pool: Pool | None = None, window: Window | None = None,
     ):  # fmt: skip
-        options, self._clock, self._work_clock = job.cluster, clock, work_clock
+        options, self._work_clock = job.cluster, work_clock
         self.job, self.passes, self.n_workers = job, job.passes, n_workers
         self.strategy = options.make_strategy()
         kernels.load(job.state.model.real, job.items, options.statistics)
@@ -77,7 +78,7 @@ class Master:
         self.pool, self.window = pool or Pool(), window
         self.outbox: list[tuple[int, Message]] = []  # with the destination
         self.exchanges: list[Exchange] = []
-        self.ended = False  # by the observer
+        self.boundary = Boundary(job, clock)
         self.workers: set[int] = set()
         self.lost: dict[int, str] = {}
         self.busy = 0.0  # seconds computed for messages since all began
@@ -88,24 +89,19 @@ class Master:
         self._withheld: set[int] = set()  # works whose rows had to wait for others to end theirs
         self._cut = False  # whether it has been said
         self._kept: tuple | None = None  # folds so far, rows that the only worker has since
-        self._looks = Cuts(self.passes.steps_a_pass, job.observe_every)
         self._allotment = Allotment(job, self.strategy)
-        self._applied = self.passes.n_done
-        self._started, self._before = None, job.seconds
-        self._paused = 0.0  # seconds that are no training time
-        self._paused_before: dict[int, float] = {}  # those till a worker's last answer
+        self._begun = False
+        self._paused_before: dict[int, float] = {}  # pauses till a worker's last answer
 
     @property
     def finished(self) -> bool:
         """Whether all steps are done and merged."""
-        return self.ended or (self.passes.finished and not self._collected)
+        return self.boundary.ended or (self.passes.finished and not self._collected)
 
     @property
     def seconds(self) -> float:
         """Training time."""
-        if self._started is None:
-            return self._before
-        return self._before + self._clock() - self._started
+        return self.boundary.seconds
 
     def take(self, worker: int, message: Message) -> None:
         """Handle one message; answers are appended to `outbox`."""
@@ -161,7 +157,7 @@ class Master:
         state = self.job.state
         header = {
             "kind": "stop", "reason": reason, "step": state.step, "items": state.items,
-            "ended": self.ended, "lost": sorted(lost),
+            "ended": self.boundary.ended, "lost": sorted(lost),
         }  # fmt: skip
         if not parameters:
             return self.pool.message(header)
@@ -182,13 +178,7 @@ class Master:
     # --- messages -----------------------------------------------------------------------------
 
     def _join(self, worker, problem):
-        own = describe(self.job)
-        for key, value in own.items():
-            if problem[key] != value:
-                raise DpsviError(
-                    f"rank {worker} fits another problem: {key} is {problem[key]} there, "
-                    f"{value} on rank 0"
-                )
+        check_same(self.job, 0, worker, problem)
         self.workers.add(worker)
         self._asks.append(_Ask(worker, None, None))
 
@@ -241,34 +231,14 @@ class Master:
             self._allotment.learn(grant.worker, report["n_done"], waited, report["seconds"])
             state.step += report["n_done"]
             state.items += report["n_items"]
-            self._applied += report["n_done"]
             short |= report["n_done"] < grant.work.n_steps
             self.pool.give(message.buffer)
         parameters.forget(g.reading for g in self._grants.values() if g.reading is not None)
         parameters.fold_if_small(at_once=short)
-        self._look(sum(report["n_done"] for _, _, report, *_ in collected))
-
-    def _look(self, n_steps):
-        """Call the observer, offer a checkpoint, where their time has come."""
-        job, state, before = self.job, self.job.state, self._applied - n_steps
-        if job.observer is not None and self._looks.crossed(before, self._applied):
-            began = self.seconds, self._work_clock()
-            epoch = self._applied / self.passes.steps_a_pass
-            rate = float(job.schedule(np.array([self.passes.clock]))[0])
-            self.ended |= bool(
-                job.observer(Event(state.step, state.items, epoch, began[0], rate, state))
-            )
-            self._pause(*began)
-        if job.checkpoint is not None:
-            began = self.seconds, self._work_clock()
-            job.checkpoint(self.snapshot(), False)
-            self._pause(*began)
-
-    def _pause(self, seconds, worked):
-        """Take what was since then out of the training time, which it was no part of."""
-        pause = self.seconds - seconds
-        self._started += pause
-        self._paused += pause
+        worked = self._work_clock()
+        self.boundary.reached(
+            Progress(state, self.passes.n_done, self.passes.clock), self.snapshot
+        )
         self.busy -= self._work_clock() - worked
 
     # --- answers ------------------------------------------------------------------------------
@@ -277,8 +247,9 @@ class Master:
         """Answer whoever can be answered."""
         if len(self.workers) < self.n_workers:
             return  # all begin together
-        if self._started is None:
-            self._started, self.busy = self._clock(), 0.0
+        if not self._begun:
+            self._begun, self.busy = True, 0.0
+            self.boundary.start()
         waiting, self._asks = self._asks, []
         for ask in waiting:
             if not self._answer(ask):
@@ -314,8 +285,8 @@ class Master:
             reading = self._read_by(ask.worker).read(ask.touched)._replace(
                 version=self.parameters.version
             )
-            paused = self._paused - self._paused_before.get(ask.worker, 0.0)
-            self._paused_before[ask.worker] = self._paused
+            paused = self.boundary.paused - self._paused_before.get(ask.worker, 0.0)
+            self._paused_before[ask.worker] = self.boundary.paused
             self._grants[ask.want] = grant._replace(
                 reading=reading, n_bytes=n_bytes + ask.n_bytes, paused=paused
             )

@@ -20,7 +20,6 @@ import numpy as np
 
 from dpsvi.base import Reading, Update
 from dpsvi.cluster.nodes import kernels
-from dpsvi.training.driver import SMALL_SCALE
 from dpsvi.training.state import State
 
 _BLOCK = 1024  # rows, so that what is made in between stays in the cache
@@ -216,7 +215,7 @@ class MasterParameters:
 
     def fold_if_small(self, at_once: bool = False) -> None:
         """Fold the scale into the rows before they outgrow their number type."""
-        if at_once or self.scale < SMALL_SCALE:
+        if at_once or self.state.small:
             self.renormalise()
 
     def renormalise(self) -> None:

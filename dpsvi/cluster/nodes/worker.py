@@ -15,11 +15,13 @@ import numpy as np
 from dpsvi.base import Shared
 from dpsvi.cluster.nodes import kernels
 from dpsvi.cluster.nodes.as_read import Segment
+from dpsvi.cluster.nodes.problem import describe
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.cluster.transports.window import Window
 from dpsvi.kernels.memory import aligned
 from dpsvi.training import thread_pool
-from dpsvi.training.driver import Job, blind_steps, run_segment
+from dpsvi.training.driver import blind_steps, run_segment
+from dpsvi.training.job import Job
 from dpsvi.training.ledger import Work
 from dpsvi.training.loop import STOP
 from dpsvi.training.state import State
@@ -154,7 +156,7 @@ class Worker:
         if self._segment is not None:
             run = partial(self._segment.run, run, held=touched)
         started = self._clock()
-        n_done, _ = run_segment(
+        n_done = run_segment(
             run, self.task._replace(works=self.works[:n_threads]), state, job.schedule,
             passes.items(work), sizes, work.clock, job.total_items or passes.n_items,
         )  # fmt: skip
@@ -198,13 +200,3 @@ class Worker:
             kernels.changes(rows, touched, base, views["change"])
         else:
             kernels.pack_bfloat16(rows, base, touched, self._residual, views["change"])
-
-
-def describe(job: Job) -> dict:
-    """What all ranks must agree on."""
-    model, passes = job.state.model, job.passes
-    return {
-        "model": model.name, "shape": list(model.shape), "real": model.real.name,
-        "items": passes.n_items, "values": len(job.items.value), "batch_size": passes.batch_size,
-        "passes": passes.n_passes, "seed": passes.seed, "shards": passes.n_shards,
-    }  # fmt: skip

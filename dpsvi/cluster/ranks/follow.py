@@ -16,7 +16,7 @@ from dpsvi.cluster.ranks.world import World
 from dpsvi.cluster.transports.channel import DROPPED, LONGEST, Channel
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.errors import DivergedError, DroppedError, LostRankError
-from dpsvi.training.driver import Job
+from dpsvi.training.job import Job
 from dpsvi.training.signals import Deferred
 
 log = logging.getLogger(__name__)

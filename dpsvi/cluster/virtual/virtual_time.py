@@ -8,14 +8,15 @@ probability that was measured.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count
 
 import numpy as np
 
 from dpsvi.cluster.nodes.as_read import Segment, factors, read_rows, to_change, write_rows
-from dpsvi.training.driver import Job
+from dpsvi.training.job import Job
 from dpsvi.training.loop import DIVERGED, RUNNING, add_rows
+from dpsvi.training.signals import Deferred
 
 
 class VirtualTime:
@@ -57,10 +58,13 @@ class VirtualTime:
         """Call ``what(*arguments)`` at `time`."""
         heapq.heappush(self.events, (time, next(self._numbers), what, *arguments))
 
-    def step(self) -> None:
-        """Let the next event happen."""
-        self.now, _, what, *arguments = heapq.heappop(self.events)
-        what(*arguments)
+    def until(self, finished: Callable[[], bool]) -> None:
+        """Let events happen until `finished`; signals are heard between two of them."""
+        with Deferred() as signals:  # an event is whole, a merge above all
+            while not finished():
+                self.now, _, what, *arguments = heapq.heappop(self.events)
+                what(*arguments)
+                signals.deliver()
 
     def run_steps(self, task, n_steps: int) -> None:
         """Do steps [0, n_steps) on virtual threads: read at the beginning of each, add at its end.

@@ -13,9 +13,10 @@ from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.ranks.follow import follow
 from dpsvi.cluster.ranks.gossip import gossip
 from dpsvi.cluster.ranks.lead import lead
+from dpsvi.cluster.ranks.placement import placement
 from dpsvi.cluster.ranks.prepare import for_workers
 from dpsvi.cluster.ranks.pulse import Pulse
-from dpsvi.cluster.ranks.world import placement, world
+from dpsvi.cluster.ranks.world import world
 from dpsvi.training.job import Job
 
 

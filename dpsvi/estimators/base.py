@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from dpsvi import engines
 from dpsvi.base import Engine
 from dpsvi.cluster.options import Cluster
-from dpsvi.cluster.ranks.world import agree, launched_rank, world
+from dpsvi.cluster.ranks.launcher import launched_rank
+from dpsvi.cluster.ranks.world import agree, world
 from dpsvi.errors import ModelFormatError, check_choice, check_flag, check_number, resolve_jobs
 from dpsvi.files import io
 from dpsvi.training import schedules

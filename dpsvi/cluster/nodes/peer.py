@@ -106,9 +106,7 @@ class Peer:
         passes, (step, items) = self.job.passes, self._first
         share = self.n_done / self._n_given if self._n_given else 1.0
         n_done = int(passes.n_left * share)
-        state = replace(
-            self.state, step=step + n_done, items=items + self.n_nodes * self.n_items
-        )
+        state = replace(self.state, step=step + n_done, items=items + self.n_nodes * self.n_items)
         return Progress(state, passes.n_done + n_done, passes.clock + n_done)
 
     def take(self, message: Message) -> None:
@@ -147,9 +145,7 @@ class Peer:
             message = self._message("share", *self.strategy.send(state))
             self._n_bytes += message.n_bytes
         self.exchanges.append(
-            Exchange(
-                self.node, n_items, self._n_bytes, 0.0, self._deaf, seconds, n_done, n_threads
-            )
+            Exchange(self.node, n_items, self._n_bytes, 0.0, self._deaf, seconds, n_done, n_threads)
         )
         self._n_bytes, self._deaf = 0, self._deaf + (self.n_nodes > 1)
         return None if message is None else (to, message)

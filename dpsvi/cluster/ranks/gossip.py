@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 
+from dpsvi.cluster.nodes.adopt import adopt, state_message
 from dpsvi.cluster.nodes.consensus import Consensus
 from dpsvi.cluster.nodes.exchanges import reported, summary
 from dpsvi.cluster.nodes.peer import Peer
@@ -185,14 +186,10 @@ class _Rank:
                     self._ask_for(ENDED)
         if self.why in (SAVE, INTERRUPTED):
             boundary.save(snapshot)
-        why, state, model = self.why, snapshot.state, snapshot.state.model
-        header = {
-            "kind": "together", "why": why, "step": state.step, "items": state.items,
-            "lost": sorted(self.here.lost),
-        }  # fmt: skip
-        others.tell(
-            others.live, header, rows=state.shared.rows, hyper=model.hyper, prior=model.prior
-        )
+        why = self.why
+        header = {"kind": "together", "why": why, "lost": sorted(self.here.lost)}
+        for rank in sorted(others.live):
+            others.send(rank, state_message(self.pool, header, snapshot.state))
         if why != SAVE:
             self._through = set()
             self._until(lambda: others.live <= self._through)
@@ -207,12 +204,8 @@ class _Rank:
         self.others.send(0, self.peer.whole())
         self._until(lambda: self._all is not None)
         message, self._all = self._all, None
-        header, state = message.header, self.job.state
-        state.shared.rows[...] = message.arrays["rows"]
-        state.scale, state.step, state.items = 1.0, header["step"], header["items"]
-        state.model.hyper[:] = message.arrays["hyper"]
-        state.model.prior[...] = message.arrays["prior"]
-        state.recount()
+        header = message.header
+        adopt(self.job.state, message)
         self.pool.give(message.buffer)
         self.here.lost |= set(header["lost"])
         if header["why"] != SAVE:

@@ -17,8 +17,9 @@ from contextlib import suppress
 
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.worker import Worker
+from dpsvi.cluster.ranks.launcher import launched_with_ulfm
 from dpsvi.cluster.ranks.pulse import SILENT, Pulse
-from dpsvi.cluster.ranks.world import World, launched_with_ulfm
+from dpsvi.cluster.ranks.world import World
 from dpsvi.cluster.transports.channel import DROPPED, LONGEST, POLLS, UNREADABLE, Channel
 from dpsvi.cluster.transports.messages import Message, Pool, deliver
 from dpsvi.cluster.transports.window import opened

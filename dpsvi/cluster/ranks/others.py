@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable
 
 from dpsvi.cluster.nodes.problem import check_same
 from dpsvi.cluster.ranks.lead import forget
@@ -63,10 +64,10 @@ class Others:
         """Begin to send `message`."""
         self.channel.send(rank, message)
 
-    def tell(self, ranks, header: dict, **arrays) -> None:
-        """Send the same message to each of `ranks`."""
+    def tell(self, ranks: Iterable[int], header: dict) -> None:
+        """Send the same short message to each of `ranks`."""
         for rank in sorted(ranks):
-            self.send(rank, self.pool.message(header, **arrays))
+            self.send(rank, self.pool.message(header))
 
     def hear(self) -> list[tuple[int, Message]]:
         """What has come that is the node's to handle, with the rank of the sender.

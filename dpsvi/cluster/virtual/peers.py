@@ -53,9 +53,7 @@ class _Peers(VirtualTime):
         """Let all send what they hold to the first node, and take the time of that."""
         network = self.options.network
         if len(self.peers) > 1:
-            seconds = [
-                peer.whole().n_bytes / network.bandwidth for peer in self.peers[1:]
-            ]
+            seconds = [peer.whole().n_bytes / network.bandwidth for peer in self.peers[1:]]
             self.now += network.latency + (sum(seconds) if network.shared else max(seconds))
         snapshot = self.consensus()
         exchanges = self._all.exchanges

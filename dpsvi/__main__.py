@@ -148,10 +148,12 @@ def _end_rank(code: int, together: bool) -> None:
     from dpsvi.cluster.ranks.launcher import launched_with_ulfm
     from dpsvi.cluster.ranks.world import abort, world
 
-    if world().frozen and together and code == 0 and launched_with_ulfm():
+    here = world()
+    if here.frozen and together and code == 0 and launched_with_ulfm():
         print("dpsvi: finished, but without ranks that were silent", file=sys.stderr, flush=True)
         code = LOST
-    if not together or world().frozen:
+    # A fit that has failed on all ranks has not waited for any: one may be stopped.
+    if not together or here.frozen or (here.failed and here.rank == 0):
         abort(code)
 
 

@@ -16,7 +16,7 @@ from dpsvi.cluster.ranks.launcher import (
     launched_size,
     launched_with_ulfm,
 )
-from dpsvi.errors import LOST, DroppedError, LauncherError, LostRankError
+from dpsvi.errors import FAILURE, LOST, DroppedError, LauncherError, LostRankError
 
 _TAG_AGREE = 7
 _PRINTED = 0.2  # seconds for the launcher to read it
@@ -37,6 +37,8 @@ class World:
         Ranks that died or went silent.
     frozen : set of int
         Those of them that may still be there: MPI would wait for them at the end.
+    failed : bool
+        Whether a fit has failed here and nobody goes on with it.
     left : bool
         Whether the others have gone on without this rank.
     unread : list of dpsvi.cluster.transports.buffers.Buffer
@@ -50,6 +52,7 @@ class World:
     near: object = None
     lost: set = field(default_factory=set)
     frozen: set = field(default_factory=set)
+    failed: bool = False
     left: bool = False
     unread: list = field(default_factory=list)
 
@@ -99,15 +102,21 @@ def world() -> World:
     for each in (data, beats):
         each.Set_errhandler(MPI.ERRORS_RETURN)
     here = World(rank, size, data, beats, Neighbours(rank, lambda mine: all_gather(data, mine)))
-    atexit.register(_leave_the_frozen, here)
+    atexit.register(_end_job, here)
     return here
 
 
-def _leave_the_frozen(here: World) -> None:
-    """End the job where ranks were stopped: MPI would wait for them at its end, for ever."""
+def _end_job(here: World) -> None:
+    """End the job where ranks are stopped, or may be: MPI would wait for them at its end, for ever.
+
+    After a fit that has failed on all ranks nobody has waited to find out, so an exception that
+    nobody caught ends the job, as it does under ``python -m mpi4py``.
+    """
+    error = getattr(sys, "last_value", None)  # nobody caught it
     if here.frozen:
-        failed = launched_with_ulfm() or hasattr(sys, "last_value")  # an exception nobody caught
-        abort(LOST if failed else 0)
+        abort(LOST if launched_with_ulfm() or error is not None else 0)
+    elif here.failed and error is not None:
+        abort(LOST if isinstance(error, LostRankError) else FAILURE)
 
 
 def abort(code: int) -> None:

@@ -161,5 +161,5 @@ def test_a_program_that_fails_ends_beside_a_frozen_peer(kind, rank, tmp_path):
     until(begun.exists)
     run.send(2, signal.SIGSTOP)
     broken.touch()
-    assert run.wait() == 1, run.err
+    assert run.wait() != 0, run.err
     assert "this rank is broken" in run.err

@@ -11,7 +11,7 @@ import sys
 import traceback
 
 from dpsvi import __version__
-from dpsvi.cluster.ranks.world import launched_rank, launched_size
+from dpsvi.cluster.ranks.launcher import launched_rank, launched_size
 from dpsvi.errors import (
     BAD_DATA,
     DIVERGED,
@@ -145,12 +145,15 @@ def _end_rank(code: int, together: bool) -> None:
     """End the job when this rank fails alone, not `together` with all others."""
     if "mpi4py.MPI" not in sys.modules:
         return
-    from dpsvi.cluster.ranks.world import abort, launched_with_ulfm, world
+    from dpsvi.cluster.ranks.launcher import launched_with_ulfm
+    from dpsvi.cluster.ranks.world import abort, world
 
-    if world().frozen and together and code == 0 and launched_with_ulfm():
+    here = world()
+    if here.frozen and together and code == 0 and launched_with_ulfm():
         print("dpsvi: finished, but without ranks that were silent", file=sys.stderr, flush=True)
         code = LOST
-    if not together or world().frozen:
+    # A fit that has failed on all ranks has not waited for any: one may be stopped.
+    if not together or here.frozen or (here.failed and here.rank == 0):
         abort(code)
 
 

@@ -316,7 +316,7 @@ class Engine(NamedTuple):
     Parameters
     ----------
     fit : callable(job) -> bool
-        Carry out a :class:`dpsvi.training.driver.Job` on its threads or ranks, and block; raise
+        Carry out a :class:`dpsvi.training.job.Job` on its threads or ranks, and block; raise
         what any thread or rank raised.  The value says whether the job's observer ended it.
     options : type or None
         Class of the options that it takes as ``cluster``; None: it has none.

@@ -15,7 +15,7 @@ from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.transports.messages import deliver
-from dpsvi.training.driver import Job
+from dpsvi.training.job import Job
 
 
 def take_turns(

@@ -23,7 +23,7 @@ from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.estimator import DEFAULTS
 from dpsvi.models.lda.model import make_model
-from dpsvi.training.driver import Job
+from dpsvi.training.job import Job
 from dpsvi.training.ledger import Passes
 from dpsvi.training.schedules import robbins_monro
 from dpsvi.training.state import State
@@ -78,7 +78,7 @@ def main(argv=None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--staleness", type=numbers, default=[0, 1, 2, 4, 8, 16])
     parser.add_argument("--local-steps", type=numbers, default=[1, 4], help="B")
-    parser.add_argument("--most-blind", type=float, help="as in dpsvi.training.driver.Job")
+    parser.add_argument("--most-blind", type=float, help="as in dpsvi.training.job.Job")
     parser.add_argument("--steps", default="collapsed,mean_field")
     parser.add_argument("--out", type=Path, default=Path("experiments/results/staleness"))
     args = parser.parse_args(argv)

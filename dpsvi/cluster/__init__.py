@@ -3,18 +3,23 @@
 ::
 
     training.ledger          which steps, given to whom, done or not
-    nodes.master             hands out steps and rows, merges updates by a strategy   no MPI
+    training.boundary        what happens between segments: observer, checkpoint, clock
+    nodes.master             hands out steps, answers workers                         no MPI
+    nodes.merging, rows      one global step; what workers get to read                no MPI
+    nodes.parameters, change_log    the master's parameters; what was added lately    no MPI
     nodes.worker             reads rows, makes local steps, sends an update           no MPI
     nodes.allotment          how many steps at a time                                 no MPI
     nodes.peer               a node without a master: a replica, its part of the steps  no MPI
     nodes.shares, consensus  the ledger in parts; what peers have together            no MPI
+    nodes.problem, adopt     what all agree on before a fit; what all have after it   no MPI
     transports.messages      one buffer: JSON header + arrays                         no MPI
     transports.channel       non-blocking messages
     transports.neighbours    ranks of one host wake each other
     transports.buffers, window    memory that they share: for messages, and the master's rows
     ranks.lead, follow       rank 0 and the others: messages, lost ranks, signals, the end
-    ranks.gossip             a rank that is a peer
+    ranks.gossip, others     a rank that is a peer; the ranks it talks to
     ranks.pulse, world       who is alive, and who takes part
+    ranks.launcher, placement    what the launcher says; what runs where
     virtual                  a cluster that is described; what work costs
     dpsvi.engines.mpi, simulated    put them together
 

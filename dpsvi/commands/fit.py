@@ -17,7 +17,7 @@ from functools import partial
 
 from dpsvi import engines, models, strategies
 from dpsvi.cluster import Cluster
-from dpsvi.cluster.ranks.world import launched_rank, launched_size
+from dpsvi.cluster.ranks.launcher import launched_rank, launched_size
 from dpsvi.commands import fit_arrays, fit_topics
 from dpsvi.commands.common import (
     add_output_arguments,

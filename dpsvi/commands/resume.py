@@ -8,7 +8,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from dpsvi import engines
-from dpsvi.cluster.ranks.world import in_turn, launched_rank
+from dpsvi.cluster.ranks.launcher import launched_rank
+from dpsvi.cluster.ranks.world import in_turn
 from dpsvi.commands.common import collective
 from dpsvi.commands.fit import add_cluster_arguments, check_used, engine_of
 from dpsvi.commands.fit import run as run_fit

@@ -51,9 +51,9 @@ def fit(
     n_jobs : int, >= 1
         Threads p.
     **options
-        Other fields of :class:`dpsvi.training.driver.Job`.
+        Other fields of :class:`dpsvi.training.job.Job`.
     """
-    from dpsvi.training.driver import Job  # loads numpy, which the names of engines do not need
+    from dpsvi.training.job import Job  # loads numpy, which the names of engines do not need
     from dpsvi.training.ledger import Passes
 
     passes = Passes(len(items.offsets) - 1, batch_size, n_passes, seed, clock=state.step)

@@ -13,10 +13,12 @@ from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.ranks.follow import follow
 from dpsvi.cluster.ranks.gossip import gossip
 from dpsvi.cluster.ranks.lead import lead
+from dpsvi.cluster.ranks.placement import placement
 from dpsvi.cluster.ranks.prepare import for_workers
 from dpsvi.cluster.ranks.pulse import Pulse
-from dpsvi.cluster.ranks.world import placement, world
-from dpsvi.training.driver import Job
+from dpsvi.cluster.ranks.world import world
+from dpsvi.errors import DroppedError, LostRankError
+from dpsvi.training.job import Job
 
 
 def fit(job: Job) -> bool:
@@ -44,6 +46,12 @@ def fit(job: Job) -> bool:
         if peers:
             return gossip(job, here, pulse)
         return follow(job, here, pulse) if here.rank else lead(job, here, pulse, n_workers)
+    except DroppedError:
+        raise
+    except Exception as error:
+        # With a master others go on without a worker that fails.
+        here.failed = peers or isinstance(error, LostRankError)
+        raise
     finally:
         if pulse is not None:
             pulse.stop()

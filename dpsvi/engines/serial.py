@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpsvi.base import Engine
 from dpsvi.engines import threads
-from dpsvi.training.driver import Job
+from dpsvi.training.job import Job
 
 
 def fit(job: Job) -> bool:

@@ -26,8 +26,7 @@ from dpsvi.cluster.virtual import VirtualCluster
 from dpsvi.cluster.virtual.calibrate import measure
 from dpsvi.cluster.virtual.peers import fit_peers
 from dpsvi.cluster.virtual.virtual_time import VirtualTime
-from dpsvi.training.driver import Job
-from dpsvi.training.signals import Deferred
+from dpsvi.training.job import Job
 
 
 def fit(job: Job) -> bool:
@@ -48,18 +47,16 @@ def fit(job: Job) -> bool:
     if strategies.get(options.strategy).topology == "peers":
         return fit_peers(job, options.timing or measure(job))
     simulation = _Simulation(job, options.timing or measure(job))
+    master = simulation.master
     try:
-        simulation.run()
-    except KeyboardInterrupt:
-        if job.checkpoint is not None:
-            job.checkpoint(simulation.master.snapshot(), True)
-        raise
+        with master.boundary.interruptible(master.snapshot):
+            simulation.run()
     finally:
-        simulation.master.parameters.renormalise()
-        simulation.master.report()
+        master.parameters.renormalise()
+        master.report()
     if job.report is not None:
         job.report["timing"] = simulation.timing
-    return simulation.master.ended
+    return master.boundary.ended
 
 
 class _Simulation(VirtualTime):
@@ -82,10 +79,7 @@ class _Simulation(VirtualTime):
         """Until all steps are done."""
         for rank, worker in self.workers.items():
             self.at(0.0, self._sent, rank, worker.hello())
-        with Deferred() as signals:  # an event is whole, a merge above all
-            while not self.master.finished:
-                self.step()
-                signals.deliver()
+        self.until(lambda: self.master.finished)
 
     # --- the network, the master ----------------------------------------------------------------
 

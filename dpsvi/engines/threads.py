@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dpsvi.base import Engine
 from dpsvi.training import thread_pool
-from dpsvi.training.driver import Job, run_locally
+from dpsvi.training.driver import run_locally
+from dpsvi.training.job import Job
 
 
 def fit(job: Job) -> bool:

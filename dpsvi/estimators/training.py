@@ -6,12 +6,13 @@ from functools import partial
 
 import numpy as np
 
-from dpsvi.cluster.ranks.world import agree, launched_rank, world
+from dpsvi.cluster.ranks.launcher import launched_rank
+from dpsvi.cluster.ranks.world import agree, world
 from dpsvi.errors import ModelFormatError
 from dpsvi.estimators.run_parameters import RunParameters
 from dpsvi.files import io
 from dpsvi.training.checkpoint import Checkpoint, CheckpointFolder, read_newest, restore
-from dpsvi.training.driver import Job, Snapshot
+from dpsvi.training.job import Job, Snapshot
 from dpsvi.training.ledger import Passes
 
 # A fit may be resumed with other values of these.

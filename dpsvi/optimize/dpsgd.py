@@ -17,7 +17,7 @@ from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.ranks.world import agree
 from dpsvi.errors import check_choice, check_number, resolve_jobs
 from dpsvi.optimize.objective import Objective, from_callable
-from dpsvi.training.driver import Job
+from dpsvi.training.job import Job
 from dpsvi.training.ledger import Passes
 from dpsvi.training.state import State
 

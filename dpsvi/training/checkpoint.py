@@ -19,7 +19,7 @@ import numpy as np
 
 from dpsvi.errors import DivergedError, ModelFormatError
 from dpsvi.files import io
-from dpsvi.training.driver import Snapshot
+from dpsvi.training.job import Snapshot
 from dpsvi.training.ledger import Passes
 from dpsvi.training.state import State
 
@@ -75,13 +75,11 @@ class CheckpointFolder:
         """Whether it is time for the next one."""
         return time.monotonic() - self._last >= self.seconds
 
-    def __call__(self, snapshot: Snapshot, now: bool) -> None:
-        """Write a checkpoint if it is time, or `now`.
+    def __call__(self, snapshot: Snapshot) -> None:
+        """Write a checkpoint.
 
         A failure is reported and training goes on: the last good checkpoint is still there.
         """
-        if not now and not self.due:
-            return
         started = time.monotonic()
         try:
             self.write(snapshot)

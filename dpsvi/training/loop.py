@@ -2,18 +2,20 @@
 
 Every thread of every engine runs :func:`_run_steps`, compiled once for all models.  It holds no
 GIL and takes no lock; the only synchronisation is the atomic counter that hands out step numbers.
-A local step that numba cannot compile, any Python callable, is run by :func:`_run_steps_in_python`,
-whose threads share the parameters in the same way.
+A local step that numba cannot compile, any Python callable, is run by :class:`Loop`, whose threads
+share the parameters in the same way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numba
 import numpy as np
 from numba import types
 
+from dpsvi.base import Model
 from dpsvi.kernels.jit import FLAGS, abi, fetch_add, kernel, prefetch
 
 RUNNING, STOP, DIVERGED = 0, 1, 2
@@ -103,41 +105,9 @@ def _next_step(counter):
     return fetch_add(counter, 1)
 
 
-def _run_steps_in_python(
-    local, shared, hyper, items, order, batch_size, scales, gains, n_steps, counter, stop, thread,
-    work,
-):  # fmt: skip
-    rows, totals, own = shared.rows, shared.totals, shared.totals[thread]
-    done = 0
-    while stop[0] == RUNNING:
-        t = _next_step(counter)
-        if t >= n_steps:
-            break
-        batch = order[t * batch_size : (t + 1) * batch_size]
-        work.totals[:] = totals.sum(axis=0)  # RACE: as in `_run_steps`
-        n = local(shared, scales[t], hyper, items, batch, work)
-        add_rows(rows, work.touched[:n], work.stats, gains[t], own)
-        if not np.isfinite(own.sum()):
-            stop[0] = DIVERGED
-        done += 1
-    return done
-
-
-def python_loop(real: np.dtype):
-    """What :func:`compile_loop` returns, for a local step that is called as it is."""
-    counter, row = np.zeros(1, np.int64), np.zeros((1, 1), real)
-    _next_step(counter)
-    add_rows(row, np.zeros(1, np.int32), row.copy(), 0.0, np.zeros(1))
-    return _run_steps_in_python
-
-
 @cache
-def compile_loop(real: np.dtype):
-    """Compile :func:`_run_steps` for parameters of type `real`; loaded from disk when cached.
-
-    The arguments are ``(local, shared, hyper, items, order, batch_size, scales, gains, n_steps,
-    counter, stop, thread, work)``; the value is the number of steps this thread did.
-    """
+def _compile(real: np.dtype):
+    """Compile :func:`_run_steps` for parameters of type `real`; loaded from disk when cached."""
     shared_t, items_t, work_t, local_t = abi(real)
     i64, vector, counter_t = types.int64, types.float64[::1], types.int64[::1]
     signature = i64(
@@ -145,3 +115,70 @@ def compile_loop(real: np.dtype):
         vector, i64, counter_t, counter_t, i64, work_t,
     )  # fmt: skip
     return numba.njit(signature, **FLAGS)(_run_steps)
+
+
+class Loop:
+    """How threads run the steps of a :class:`dpsvi.training.task.Task`: here, in the interpreter.
+
+    A thread runs steps by :meth:`run`.  Where time is not spent but computed, each step is made in
+    two halves, and those of other threads can lie in between.
+
+    Parameters
+    ----------
+    model : Model
+    """
+
+    def __init__(self, model: Model):
+        # What is compiled is compiled now: Ctrl-C is not heard meanwhile.
+        counter, row = np.zeros(1, np.int64), np.zeros((1, 1), model.real)
+        _next_step(counter)
+        add_rows(row, np.zeros(1, np.int32), row.copy(), 0.0, np.zeros(1))
+
+    def run(self, task, thread: int, n_steps: int) -> int:
+        """Run steps until the counter reaches `n_steps`; returns how many this thread did."""
+        done = 0
+        while task.stop[0] == RUNNING:
+            t = _next_step(task.counter)
+            if t >= n_steps:
+                break
+            self.end(task, thread, t, self.begin(task, thread, t))
+            done += 1
+        return done
+
+    def begin(self, task, thread: int, t: int) -> int:
+        """Read the parameters and make local step `t`; returns how many rows it touched."""
+        work = task.works[thread]
+        work.totals[:] = task.shared.totals.sum(axis=0)  # RACE: as in `_run_steps`
+        return task.local(task.shared, task.scales[t], task.hyper, task.items, task.batch(t), work)
+
+    def end(
+        self, task, thread: int, t: int, n: int, survives: Callable[[int], np.ndarray] | None = None
+    ) -> None:
+        """Add what came of step `t`, which touched `n` rows.
+
+        `survives` draws which of so many rows other threads do not over-write, (n,) of bool; None:
+        they do not, or they really do.
+        """
+        work, rows, own = task.works[thread], task.shared.rows, task.shared.totals[thread]
+        gain = task.gains[t]
+        if survives is not None and len(rows) > 1:
+            gone = np.flatnonzero(~survives(n))
+            own += gain * work.stats[gone].sum(axis=0, dtype=np.float64)
+            work.stats[gone] = 0
+        add_rows(rows, work.touched[:n], work.stats, gain, own)
+        if not np.isfinite(own.sum()):
+            task.stop[0] = DIVERGED
+
+
+class CompiledLoop(Loop):
+    """The same for a local step that is compiled, without the interpreter."""
+
+    def __init__(self, model: Model):
+        self._run = _compile(model.real)
+
+    def run(self, task, thread: int, n_steps: int) -> int:
+        """See :class:`Loop`."""
+        return self._run(
+            task.local, task.shared, task.hyper, task.items, task.order, task.batch_size,
+            task.scales, task.gains, n_steps, task.counter, task.stop, thread, task.works[thread],
+        )  # fmt: skip

@@ -20,6 +20,8 @@ import numpy as np
 from dpsvi.base import Model, Shared
 from dpsvi.kernels.memory import as_aligned
 
+_SMALL_SCALE = 1e-6  # well before rows outgrow their number type
+
 
 @dataclass
 class State:
@@ -60,6 +62,11 @@ class State:
         state = cls(model, shared, step=step, items=items)
         state.recount()
         return state
+
+    @property
+    def small(self) -> bool:
+        """Whether the scale is so small that it must be folded into the rows before more steps."""
+        return self.scale < _SMALL_SCALE
 
     def recount(self) -> None:
         """Recompute the column totals from the rows: ends the drift that lost writes cause."""

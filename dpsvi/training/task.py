@@ -11,14 +11,14 @@ import numpy as np
 from dpsvi.base import Items, Model, Shared, Work
 from dpsvi.kernels.jit import compile_local
 from dpsvi.kernels.memory import aligned
-from dpsvi.training.loop import compile_loop, python_loop
+from dpsvi.training.loop import CompiledLoop, Loop
 
 
 class Task(NamedTuple):
     """One segment of a fit: steps that may run in any order without Python in between."""
 
     local: Callable
-    loop: Callable
+    loop: Loop
     shared: Shared
     hyper: np.ndarray  # float64
     items: Items
@@ -32,10 +32,11 @@ class Task(NamedTuple):
 
     def run_thread(self, thread: int, n_steps: int) -> int:
         """Run steps in the calling thread until the counter reaches `n_steps`."""
-        return self.loop(
-            self.local, self.shared, self.hyper, self.items, self.order, self.batch_size,
-            self.scales, self.gains, n_steps, self.counter, self.stop, thread, self.works[thread],
-        )  # fmt: skip
+        return self.loop.run(self, thread, n_steps)
+
+    def batch(self, t: int) -> np.ndarray:
+        """Item numbers of step `t`."""
+        return self.order[t * self.batch_size : (t + 1) * self.batch_size]
 
 
 def make_works(model: Model, items: Items, batch_size: int, n_threads: int) -> tuple[Work, ...]:
@@ -72,7 +73,7 @@ def make_task(model: Model, shared: Shared, items: Items, batch_size: int, works
         local = model.local
         if model.compiled:
             local = pool.submit(compile_local, local, model.real).result()
-        loop = pool.submit(compile_loop if model.compiled else python_loop, model.real).result()
+        loop = pool.submit(CompiledLoop if model.compiled else Loop, model).result()
     return Task(
         local, loop, shared, model.hyper,
         items, np.zeros(0, np.int32), batch_size, empty, empty,

@@ -22,7 +22,7 @@ from dpsvi.kernels.jit import as_items
 from dpsvi.models import gaussian_mixture as gm
 from dpsvi.models.lda.model import LOCAL_STEPS, make_model
 from dpsvi.strategies.displacement import stable_below
-from dpsvi.training.driver import Job
+from dpsvi.training.job import Job
 from dpsvi.training.ledger import Cuts, Passes
 from dpsvi.training.schedules import constant, robbins_monro
 from dpsvi.training.state import State

@@ -23,7 +23,7 @@ from dpsvi.cluster.virtual import Network, Timing
 from dpsvi.errors import DivergedError
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model
-from dpsvi.training.driver import Job
+from dpsvi.training.job import Job
 from dpsvi.training.ledger import Passes
 from dpsvi.training.schedules import constant, robbins_monro
 from dpsvi.training.state import State

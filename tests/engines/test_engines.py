@@ -20,7 +20,7 @@ from dpsvi.engines import fit
 from dpsvi.errors import DivergedError
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import LOCAL_STEPS, make_model
-from dpsvi.training.driver import Job
+from dpsvi.training.job import Job
 from dpsvi.training.ledger import Passes, Work
 from dpsvi.training.schedules import constant, robbins_monro
 from dpsvi.training.state import State
@@ -484,19 +484,24 @@ def test_an_interrupt_loses_no_document(corpus, where):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    def checkpoint(snapshot, now):
-        kept.append((snapshot.passes.n_done, snapshot.state.step, now))
-        if where != "observer" and len(kept) == 2:
-            passes.items = interrupt
+    class Checkpoints:
+        due = True
 
+        def __call__(self, snapshot):
+            kept.append((snapshot.passes.n_done, snapshot.state.step, self.due))
+            if where != "observer" and len(kept) == 2:
+                passes.items, self.due = interrupt, False
+
+    checkpoints = Checkpoints()
+    checkpoints.due = where != "observer"
     job = Job(
-        state, items, passes, constant(0.1), local_steps=2, checkpoint=checkpoint,
+        state, items, passes, constant(0.1), local_steps=2, checkpoint=checkpoints,
         observer=interrupt if where == "observer" else None,
     )  # fmt: skip
     with pytest.raises(KeyboardInterrupt):
         engines.get("serial").fit(job)
-    assert kept[-1][2] and kept[-1][0] == kept[-1][1] > 0
-    assert not any(now for *_, now in kept[:-1])
+    assert kept[-1][0] == kept[-1][1] > 0
+    assert [due for *_, due in kept] == [True] * (len(kept) - 1) + [False]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tools import mpi_dpsgd, mpi_fit
 from tools.mpiexec import EVERY_MPI, INSTALLED, PYTHONS, faulty, launch
 
 from dpsvi.__main__ import main
-from dpsvi.cluster.ranks import world
+from dpsvi.cluster.ranks import launcher, world
 from dpsvi.errors import LauncherError
 
 pytestmark = pytest.mark.mpi
@@ -174,10 +174,10 @@ def test_a_foreign_launcher_is_named(kind, corpus_file, tmp_path):
 def test_launchers_are_recognised(monkeypatch):
     for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"):
         monkeypatch.delenv(name, raising=False)
-    assert world.launched_size() == 1 and world.launched_rank() == 0
+    assert launcher.launched_size() == 1 and launcher.launched_rank() == 0
     monkeypatch.setenv("PMI_SIZE", "4")
     monkeypatch.setenv("PMI_RANK", "3")
-    assert world.launched_size() == 4 and world.launched_rank() == 3
+    assert launcher.launched_size() == 4 and launcher.launched_rank() == 3
 
 
 def test_alone_although_the_launcher_says_more(monkeypatch):

@@ -13,7 +13,7 @@ from dpsvi.datasets import load_lee
 from dpsvi.evaluation.completion import completion_perplexity
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model
-from dpsvi.training.driver import Job
+from dpsvi.training.job import Job
 from dpsvi.training.ledger import Passes
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State

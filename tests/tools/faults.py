@@ -19,7 +19,7 @@ import numpy as np
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.worker import Worker
-from dpsvi.cluster.ranks.world import launched_rank
+from dpsvi.cluster.ranks.launcher import launched_rank
 from dpsvi.cluster.transports import channel, messages
 from dpsvi.cluster.transports.window import Window
 

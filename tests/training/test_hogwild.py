@@ -9,11 +9,13 @@ from reference.lda import TopicCorpus, documents_of
 
 from dpsvi import engines
 from dpsvi.cluster.nodes import worker
-from dpsvi.cluster.virtual import Timing, VirtualCluster, virtual_time
+from dpsvi.cluster.nodes.as_read import AsReadLoop
+from dpsvi.cluster.virtual import Timing, VirtualCluster
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model
-from dpsvi.training.driver import Job
+from dpsvi.training.job import Job
 from dpsvi.training.ledger import Passes
+from dpsvi.training.loop import Loop
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
 
@@ -33,7 +35,7 @@ class Step(NamedTuple):
 @pytest.fixture
 def trace(monkeypatch):
     """A list with all steps of each segment, in the order of the segments, while fits run."""
-    segments, written, at_work, last = [], set(), {}, []
+    segments, written, at_work = [], set(), {}
 
     def make_task(model, shared, *arguments):
         task = plain_make_task(model, shared, *arguments)
@@ -53,28 +55,28 @@ def trace(monkeypatch):
         written.clear()
         return plain_compute(self, grant, mine)
 
-    def add_rows(rows, touched, stats, gain, own):
-        written.add(at_work[id(stats)])
-        return plain_add_rows(rows, touched, stats, gain, own)
-
-    def to_change(seen, held, rate, touched, stats, gain):
-        last.append((at_work[id(stats)], held))
-        return plain_to_change(seen, held, rate, touched, stats, gain)
-
-    def write_rows(rows, kept, change, nonnegative):
-        step, held = last.pop()
+    def end(self, task, thread, t, n, survives=None):
+        step = at_work[id(task.works[thread].stats)]
         written.add(step)
-        segments[-1][step].survived[np.setdiff1d(held, kept)] = False
-        return plain_write_rows(rows, kept, change, nonnegative)
+        plain_end(self, task, thread, t, n, survives)
+
+    def end_as_read(self, task, thread, t, n, survives=None):
+        step = at_work[id(task.works[thread].stats)]
+        written.add(step)
+
+        def noted(n_rows):
+            kept = survives(n_rows)
+            segments[-1][step].survived[self.held[~kept]] = False
+            return kept
+
+        plain_end_as_read(self, task, thread, t, n, survives and noted)
 
     plain_make_task, plain_compute = worker.make_task, worker.Worker._compute
-    plain_add_rows, plain_to_change = virtual_time.add_rows, virtual_time.to_change
-    plain_write_rows = virtual_time.write_rows
+    plain_end, plain_end_as_read = Loop.end, AsReadLoop.end
     monkeypatch.setattr(worker, "make_task", make_task)
     monkeypatch.setattr(worker.Worker, "_compute", compute)
-    monkeypatch.setattr(virtual_time, "add_rows", add_rows)
-    monkeypatch.setattr(virtual_time, "to_change", to_change)
-    monkeypatch.setattr(virtual_time, "write_rows", write_rows)
+    monkeypatch.setattr(Loop, "end", end)
+    monkeypatch.setattr(AsReadLoop, "end", end_as_read)
     return segments
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 
 from dpsvi.base import Star
 from dpsvi.cluster.nodes.steering import Steering
-from dpsvi.training.driver import Job, blind_steps
+from dpsvi.training.driver import blind_steps
+from dpsvi.training.job import Job
+
+log = logging.getLogger(__name__)
 
 # B where nothing is said: the more steps, the fewer rows they touch each, and the less an exchange
 # costs.  How many may not see each other is a matter of the rates, see `room`; else only
@@ -30,6 +35,7 @@ class Allotment:
         waiting = job.cluster.waiting
         self._steering = None if waiting is None else Steering(waiting)
         self._pace: dict[int, float] = {}  # steps a second
+        self._cut = False  # whether it has been said
 
     def learn(self, worker: int, n_steps: int, waited: float, seconds: float) -> None:
         """Take into account how long `worker` waited for, and took over, its last steps."""
@@ -39,7 +45,7 @@ class Allotment:
             self._pace[worker] = n_steps / seconds
 
     def forget(self, worker: int) -> None:
-        """It is lost: what it could do is no measure of the others."""
+        """Forget the pace of a lost worker."""
         self._pace.pop(worker, None)
 
     def alone(self, n_workers: int) -> bool:
@@ -82,10 +88,25 @@ class Allotment:
             most = min(most, room / parts)
         if job.local_steps is None:
             most *= self._relative_pace(worker)  # ... a slow worker's smaller: all end together
-        return max(1, int(most))
+        most = max(1, int(most))
+        self._note_cut(most, n_workers)
+        return most
+
+    def _note_cut(self, most: int, n_workers: int) -> None:
+        """Say once that workers get fewer steps than they were to have."""
+        job = self.job
+        if job.local_steps is None or self._cut or most >= job.n_jobs * job.local_steps:
+            return
+        self._cut = True
+        log.warning(
+            "local_steps=%d of %d threads each are %d steps, but a worker of %d gets %d for now: "
+            "rates are too large for more steps that do not see each other (most_blind=%g); "
+            "most_blind=None gives all", job.local_steps, job.n_jobs, job.n_jobs * job.local_steps,
+            n_workers, most, job.most_blind,
+        )  # fmt: skip
 
     def _relative_pace(self, worker: int) -> float:
-        """That of `worker` beside the typical one, at most 1."""
+        """Speed of `worker` relative to the median worker, capped at 1."""
         if worker not in self._pace:
             return 1.0
         return min(1.0, self._pace[worker] / float(np.median([*self._pace.values()])))

@@ -14,6 +14,7 @@ hold, because none of its steps needs them, decay by the table.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numba
@@ -22,7 +23,7 @@ from numba import types
 
 from dpsvi.base import Model, Shared
 from dpsvi.kernels.jit import FLAGS, abi, fetch_add, kernel
-from dpsvi.training.loop import DIVERGED, RUNNING
+from dpsvi.training.loop import DIVERGED, RUNNING, Loop
 
 
 @kernel
@@ -65,47 +66,6 @@ def write_rows(rows, held, change, nonnegative):
         for k in range(row.shape[0]):
             u = row[k] + x[k]
             row[k] = zero if nonnegative and u < zero else u
-
-
-class Segment:
-    """Runs segments of a worker in this form; :func:`dpsvi.training.loop.compile_loop` the other.
-
-    Parameters
-    ----------
-    model : Model
-    n_threads : int
-    """
-
-    def __init__(self, model: Model, n_threads: int):
-        self.nonnegative = model.nonnegative
-        # Not touched where it is not held, so this costs nothing there.
-        self.seen = [np.zeros(model.shape, model.real) for _ in range(n_threads)]
-        self.held, self.rest = np.zeros(0, np.int32), np.zeros(model.shape[1])
-        self._loop = _compile(model.real)
-
-    def run(self, run, task, n_steps: int, held: np.ndarray) -> None:
-        """In the place of ``run(task, n_steps)``; `held` are the rows that the worker holds."""
-        rows, totals, scales = task.shared.rows, task.shared.totals, task.scales
-        self.held = held
-        self.rest = totals.sum(axis=0) - rows[held].sum(axis=0, dtype=np.float64)
-        try:
-            run(task._replace(loop=self), n_steps)
-        finally:
-            done = min(int(task.counter[0]), n_steps)
-            ended = rows[held] * rows.dtype.type(scales[0] / scales[done])
-            rows[held] = ended
-            totals[:] = 0
-            totals[0] = self.rest + ended.sum(axis=0, dtype=np.float64)
-
-    def __call__(
-        self, local, shared, hyper, items, order, batch_size, scales, gains, n_steps, counter,
-        stop, thread, work,
-    ):  # fmt: skip
-        """As what :func:`dpsvi.training.loop.compile_loop` makes."""
-        return self._loop(
-            local, shared, hyper, items, order, batch_size, scales, gains, n_steps, counter, stop,
-            self.held, self.rest, self.seen[thread], self.nonnegative, work,
-        )  # fmt: skip
 
 
 @kernel
@@ -151,3 +111,63 @@ def _compile(real: np.dtype):
         counter_t, counter_t, ints, vector, matrix, types.boolean, work_t,
     )  # fmt: skip
     return numba.njit(signature, **FLAGS)(_run_steps)
+
+
+class AsReadLoop(Loop):
+    """Runs the steps of a worker in this form; see :class:`dpsvi.training.loop.Loop`.
+
+    Parameters
+    ----------
+    model : Model
+    n_threads : int
+    """
+
+    def __init__(self, model: Model, n_threads: int):
+        self._nonnegative = model.nonnegative
+        # Not touched where it is not held, so this costs nothing there.
+        self._seen = [np.zeros(model.shape, model.real) for _ in range(n_threads)]
+        self.held, self._rest = np.zeros(0, np.int32), np.zeros(model.shape[1])
+        self._run = _compile(model.real)
+
+    def segment(self, run, task, n_steps: int, held: np.ndarray) -> None:
+        """In the place of ``run(task, n_steps)``; `held` are the rows that the worker holds."""
+        rows, totals, scales = task.shared.rows, task.shared.totals, task.scales
+        self.held = held
+        self._rest = totals.sum(axis=0) - rows[held].sum(axis=0, dtype=np.float64)
+        try:
+            run(task._replace(loop=self), n_steps)
+        finally:
+            done = min(int(task.counter[0]), n_steps)
+            ended = rows[held] * rows.dtype.type(scales[0] / scales[done])
+            rows[held] = ended
+            totals[:] = 0
+            totals[0] = self._rest + ended.sum(axis=0, dtype=np.float64)
+
+    def run(self, task, thread: int, n_steps: int) -> int:
+        """Run steps until the counter reaches `n_steps`; returns how many this thread did."""
+        return self._run(
+            task.local, task.shared, task.hyper, task.items, task.order, task.batch_size,
+            task.scales, task.gains, n_steps, task.counter, task.stop, self.held, self._rest,
+            self._seen[thread], self._nonnegative, task.works[thread],
+        )  # fmt: skip
+
+    def begin(self, task, thread: int, t: int) -> int:
+        """Read the rows that are held and make local step `t`."""
+        work, seen = task.works[thread], self._seen[thread]
+        left = factors(task.scales, task.gains, t)[0]
+        read_rows(task.shared.rows, self.held, left * self._rest, seen, work.totals)
+        private = task.shared._replace(rows=seen)
+        return task.local(private, task.scales[0], task.hyper, task.items, task.batch(t), work)
+
+    def end(
+        self, task, thread: int, t: int, n: int, survives: Callable[[int], np.ndarray] | None = None
+    ) -> None:
+        """Add the change of step `t` to the rows that are held, those that `survives` draws."""
+        work, change, held = task.works[thread], self._seen[thread], self.held
+        _, rate, gain = factors(task.scales, task.gains, t)
+        to_change(change, held, rate, work.touched[:n], work.stats, gain)
+        if survives is not None:
+            held = held[survives(len(held))]
+        write_rows(task.shared.rows, held, change, self._nonnegative)
+        if not np.isfinite(work.totals.sum()):
+            task.stop[0] = DIVERGED

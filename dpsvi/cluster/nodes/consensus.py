@@ -1,18 +1,14 @@
-"""What peers have come to together, and what an observer gets to see while they are at work."""
+"""What peers have come to together."""
 
 from __future__ import annotations
 
 from copy import copy
 
-import numpy as np
-
-from dpsvi.base import Event
 from dpsvi.cluster.nodes.exchanges import Exchange
 from dpsvi.cluster.nodes.peer import Peer, copy_of
 from dpsvi.cluster.nodes.shares import rest_of
 from dpsvi.cluster.transports.messages import Message
-from dpsvi.training.driver import Snapshot
-from dpsvi.training.ledger import Cuts
+from dpsvi.training.job import Snapshot
 
 
 class Consensus:
@@ -58,53 +54,3 @@ class Consensus:
         state.step, state.items = mine.step, mine.items
         passes = rest_of(job.passes, self._left)
         return Snapshot(state, passes, self._seconds, (job.cluster.strategy, {}))
-
-
-class Looks:
-    """Calls the observer of a job with the replica of one node, at that node's progress.
-
-    Between two messages nobody knows more.
-
-    Parameters
-    ----------
-    peer : Peer
-    """
-
-    def __init__(self, peer: Peer):
-        self.peer, self.job = peer, peer.job
-        passes = self.job.passes
-        self._cuts = Cuts(passes.steps_a_pass, self.job.observe_every)
-        self._before, self._n_left = passes.n_done, passes.n_left
-        self._last = self._before
-        self._step, self._items = self.job.state.step, self.job.state.items
-
-    def __call__(self, seconds: float) -> bool:
-        """After a turn: whether the observer wants the fit to end here."""
-        peer, job = self.peer, self.job
-        if peer.finished:  # the last look is at the consensus
-            return False
-        last, self._last = self._last, self._before + int(self._n_left * peer.share_done)
-        # For whoever shows progress; the consensus knows what was really done.
-        job.state.step = self._step + self._last - self._before
-        job.state.items = self._items + peer.n_nodes * peer.n_items
-        if job.observer is None:
-            return False
-        if not self._cuts.crossed(last, self._last):
-            return False
-        return self._look(self._last, job.state.items, seconds, peer.state)
-
-    def end(self, snapshot: Snapshot) -> bool:
-        """After all turns of all nodes."""
-        if self.job.observer is None or not self._n_left:
-            return False
-        state = snapshot.state
-        return self._look(snapshot.passes.n_done, state.items, snapshot.seconds, state)
-
-    def _look(self, n_done, items, seconds, state) -> bool:
-        passes = self.job.passes
-        new = n_done - self._before
-        rate = float(self.job.schedule(np.array([passes.clock + new]))[0])
-        epoch = n_done / passes.steps_a_pass
-        return bool(
-            self.job.observer(Event(self._step + new, items, epoch, seconds, rate, state))
-        )

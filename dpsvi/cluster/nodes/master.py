@@ -12,28 +12,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpsvi.base import Event, Reading, Update
 from dpsvi.cluster.nodes import kernels
+from dpsvi.cluster.nodes.adopt import state_message
 from dpsvi.cluster.nodes.allotment import Allotment
-from dpsvi.cluster.nodes.exchanges import Exchange, reported, summary
+from dpsvi.cluster.nodes.exchanges import Exchange
+from dpsvi.cluster.nodes.merging import Collected, Grant, Merger
 from dpsvi.cluster.nodes.parameters import MasterParameters
-from dpsvi.cluster.nodes.worker import describe
-from dpsvi.cluster.transports import messages
+from dpsvi.cluster.nodes.problem import check_same
+from dpsvi.cluster.nodes.rows import RowSender
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.cluster.transports.window import Window
-from dpsvi.errors import DivergedError, DpsviError, LostRankError
-from dpsvi.training.driver import Job, Snapshot
-from dpsvi.training.ledger import Cuts, Work
+from dpsvi.errors import DivergedError, LostRankError
+from dpsvi.training.boundary import Boundary, Progress
+from dpsvi.training.job import Job, Snapshot
 
 log = logging.getLogger(__name__)
-
-
-class _Grant(NamedTuple):
-    worker: int
-    work: Work
-    reading: Reading | None = None  # None until its rows were asked for and sent
-    n_bytes: int = 0  # of the messages that asked for them and took them
-    paused: float = 0.0  # seconds before that in which nobody was answered, and that do not count
 
 
 class _Ask(NamedTuple):
@@ -63,7 +56,7 @@ class Master:
         self, job: Job, n_workers: int, clock=time.perf_counter, work_clock=time.thread_time,
         pool: Pool | None = None, window: Window | None = None,
     ):  # fmt: skip
-        options, self._clock, self._work_clock = job.cluster, clock, work_clock
+        options, self._work_clock = job.cluster, work_clock
         self.job, self.passes, self.n_workers = job, job.passes, n_workers
         self.strategy = options.make_strategy()
         kernels.load(job.state.model.real, job.items, options.statistics)
@@ -76,36 +69,35 @@ class Master:
         self.strategy.begin(self.parameters, n_workers, before and before[1])
         self.pool, self.window = pool or Pool(), window
         self.outbox: list[tuple[int, Message]] = []  # with the destination
-        self.exchanges: list[Exchange] = []
-        self.ended = False  # by the observer
+        self.boundary = Boundary(job, clock)
         self.workers: set[int] = set()
         self.lost: dict[int, str] = {}
         self.busy = 0.0  # seconds computed for messages since all began
-        self._grants: dict[int, _Grant] = {}
+        self._grants: dict[int, Grant] = {}
         self._asks: list[_Ask] = []
-        self._collected: list[tuple[_Grant, Update, dict, Message]] = []
-        self._ids = 0
+        self._collected: list[Collected] = []
+        self._n_grants = 0
         self._withheld: set[int] = set()  # works whose rows had to wait for others to end theirs
-        self._cut = False  # whether it has been said
-        self._kept: tuple | None = None  # folds so far, rows that the only worker has since
-        self._looks = Cuts(self.passes.steps_a_pass, job.observe_every)
         self._allotment = Allotment(job, self.strategy)
-        self._applied = self.passes.n_done
-        self._started, self._before = None, job.seconds
-        self._paused = 0.0  # seconds that are no training time
-        self._paused_before: dict[int, float] = {}  # those till a worker's last answer
+        self._merger = Merger(self.strategy, self.parameters, self._allotment, self.pool)
+        self._rows = RowSender(job, self.strategy, self.parameters, self.pool, window)
+        self._begun = False
+        self._paused_before: dict[int, float] = {}  # pauses till a worker's last answer
 
     @property
     def finished(self) -> bool:
         """Whether all steps are done and merged."""
-        return self.ended or (self.passes.finished and not self._collected)
+        return self.boundary.ended or (self.passes.finished and not self._collected)
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """One for each update that was merged."""
+        return self._merger.exchanges
 
     @property
     def seconds(self) -> float:
         """Training time."""
-        if self._started is None:
-            return self._before
-        return self._before + self._clock() - self._started
+        return self.boundary.seconds
 
     def take(self, worker: int, message: Message) -> None:
         """Handle one message; answers are appended to `outbox`."""
@@ -149,7 +141,7 @@ class Master:
             worker, reason, n_steps, self.n_workers,
         )  # fmt: skip
         if self.passes.finished:
-            self._apply_collected()
+            self._merge()
         if self.n_workers == 0 and not self.finished:
             raise LostRankError("no worker is left")
         if not self.finished:
@@ -158,22 +150,17 @@ class Master:
 
     def stop_message(self, reason: str, lost: set[int], parameters: bool) -> Message:
         """What ends a worker; with the final parameters it holds the model everybody keeps."""
-        state = self.job.state
         header = {
-            "kind": "stop", "reason": reason, "step": state.step, "items": state.items,
-            "ended": self.ended, "lost": sorted(lost),
+            "kind": "stop", "reason": reason, "ended": self.boundary.ended, "lost": sorted(lost),
         }  # fmt: skip
         if not parameters:
             return self.pool.message(header)
         self.parameters.renormalise()
-        model = state.model
-        return self.pool.message(
-            header, rows=state.shared.rows, hyper=model.hyper, prior=model.prior
-        )
+        return state_message(self.pool, header, self.job.state)
 
     def snapshot(self) -> Snapshot:
         """Everything merged so far; updates still being collected are merged first."""
-        self._apply_collected()
+        self._merge()
         return Snapshot(
             self.job.state, self.passes, self.seconds,
             (self.job.cluster.strategy, self.strategy.state()),
@@ -182,13 +169,7 @@ class Master:
     # --- messages -----------------------------------------------------------------------------
 
     def _join(self, worker, problem):
-        own = describe(self.job)
-        for key, value in own.items():
-            if problem[key] != value:
-                raise DpsviError(
-                    f"rank {worker} fits another problem: {key} is {problem[key]} there, "
-                    f"{value} on rank 0"
-                )
+        check_same(self.job, 0, worker, problem)
         self.workers.add(worker)
         self._asks.append(_Ask(worker, None, None))
 
@@ -207,68 +188,21 @@ class Master:
     def _collect(self, report, message):
         grant = self._grants.pop(report["work_id"])
         self.passes.done(grant.worker, grant.work, report["n_done"])
-        arrays = message.arrays
-        update = Update(
-            grant.worker, grant.reading, report["decay"], report["scale"], arrays.get("end"),
-            arrays.get("change"), arrays["totals"],
-        )  # fmt: skip
-        if not np.isfinite(update.totals).all():
-            raise DivergedError(f"rank {grant.worker} sent parameters that are NaN or infinite")
-        self._collected.append((grant, update, report, message))
+        self._collected.append(Collected.of(grant, report, message))
         if len(self._collected) >= self.job.cluster.master_batch:
-            self._apply_collected()
+            self._merge()
 
-    def _apply_collected(self):
-        """Merge what was collected: one global step, t <- t + 1."""
+    def _merge(self):
+        """Merge what was collected."""
         if not self._collected:
             return
         collected, self._collected = self._collected, []
-        state, parameters = self.job.state, self.parameters
-        updates = [update for _, update, *_ in collected]
-        self.strategy(parameters, updates)
-        parameters.end_step()
-        short = False
-        for grant, update, report, message in collected:
-            staleness = parameters.version - 1 - update.reading.version
-            n_bytes = message.n_bytes + grant.n_bytes
-            waited = max(0.0, report["waited"] - grant.paused)
-            self.exchanges.append(
-                Exchange(
-                    grant.worker, report["n_items"], n_bytes, waited, staleness,
-                    report["seconds"], report["n_done"], report["n_threads"],
-                )
-            )  # fmt: skip
-            self._allotment.learn(grant.worker, report["n_done"], waited, report["seconds"])
-            state.step += report["n_done"]
-            state.items += report["n_items"]
-            self._applied += report["n_done"]
-            short |= report["n_done"] < grant.work.n_steps
-            self.pool.give(message.buffer)
-        parameters.forget(g.reading for g in self._grants.values() if g.reading is not None)
-        parameters.fold_if_small(at_once=short)
-        self._look(sum(report["n_done"] for _, _, report, *_ in collected))
-
-    def _look(self, n_steps):
-        """Call the observer, offer a checkpoint, where their time has come."""
-        job, state, before = self.job, self.job.state, self._applied - n_steps
-        if job.observer is not None and self._looks.crossed(before, self._applied):
-            began = self.seconds, self._work_clock()
-            epoch = self._applied / self.passes.steps_a_pass
-            rate = float(job.schedule(np.array([self.passes.clock]))[0])
-            self.ended |= bool(
-                job.observer(Event(state.step, state.items, epoch, began[0], rate, state))
-            )
-            self._pause(*began)
-        if job.checkpoint is not None:
-            began = self.seconds, self._work_clock()
-            job.checkpoint(self.snapshot(), False)
-            self._pause(*began)
-
-    def _pause(self, seconds, worked):
-        """Take what was since then out of the training time, which it was no part of."""
-        pause = self.seconds - seconds
-        self._started += pause
-        self._paused += pause
+        in_use = [g.reading for g in self._grants.values() if g.reading is not None]
+        self._merger.merge(collected, in_use)
+        worked = self._work_clock()
+        self.boundary.reached(
+            Progress(self.job.state, self.passes.n_done, self.passes.clock), self.snapshot
+        )
         self.busy -= self._work_clock() - worked
 
     # --- answers ------------------------------------------------------------------------------
@@ -277,8 +211,9 @@ class Master:
         """Answer whoever can be answered."""
         if len(self.workers) < self.n_workers:
             return  # all begin together
-        if self._started is None:
-            self._started, self.busy = self._clock(), 0.0
+        if not self._begun:
+            self._begun, self.busy = True, 0.0
+            self.boundary.start()
         waiting, self._asks = self._asks, []
         for ask in waiting:
             if not self._answer(ask):
@@ -286,7 +221,7 @@ class Master:
         # M updates will never come together when nobody is at work.
         computing = any(g.reading is not None for g in self._grants.values())
         if self._collected and not computing and len(self._asks) == len(self.workers):
-            self._apply_collected()
+            self._merge()
             if not self.finished:
                 self._serve()
 
@@ -298,79 +233,26 @@ class Master:
                 self._withheld.add(ask.want)
                 return False
         most = self._allotment.steps(ask.worker, self.n_workers)
-        self._note_cut(most)
         work = self.passes.grant(ask.worker, most, self.workers)
         if work is None and ask.want is None:
             return False
         header = {"kind": "grant", "reading": ask.want, "work": None, "work_id": None}
         if work is not None:
-            self._ids += 1
-            self._grants[self._ids] = _Grant(ask.worker, work)
-            header["work"], header["work_id"] = list(work), self._ids
+            self._n_grants += 1
+            self._grants[self._n_grants] = Grant(ask.worker, work)
+            header["work"], header["work_id"] = list(work), self._n_grants
         if ask.want is None:
             message = self.pool.message(header)
         else:
-            message, n_bytes = self._rows_for(ask, header)
-            reading = self._read_by(ask.worker).read(ask.touched)._replace(
-                version=self.parameters.version
-            )
-            paused = self._paused - self._paused_before.get(ask.worker, 0.0)
-            self._paused_before[ask.worker] = self._paused
+            alone = self._allotment.alone(self.n_workers)
+            message, n_bytes, reading = self._rows.send(ask.worker, ask.touched, header, alone)
+            paused = self.boundary.paused - self._paused_before.get(ask.worker, 0.0)
+            self._paused_before[ask.worker] = self.boundary.paused
             self._grants[ask.want] = grant._replace(
                 reading=reading, n_bytes=n_bytes + ask.n_bytes, paused=paused
             )
         self.outbox.append((ask.worker, message))
         return True
-
-    def _note_cut(self, most):
-        """Say once that workers get fewer steps than they were to have."""
-        job = self.job
-        if job.local_steps is None or self._cut or most >= job.n_jobs * job.local_steps:
-            return
-        self._cut = True
-        log.warning(
-            "local_steps=%d of %d threads each are %d steps, but a worker of %d gets %d for now: "
-            "rates are too large for more steps that do not see each other (most_blind=%g); "
-            "most_blind=None gives all", job.local_steps, job.n_jobs, job.n_jobs * job.local_steps,
-            self.n_workers, most, job.most_blind,
-        )  # fmt: skip
-
-    def _rows_for(self, ask, header) -> tuple[Message, int]:
-        """A message that gives a worker the rows it wants, and how many bytes it will read."""
-        parameters = self._read_by(ask.worker)
-        state = parameters.state
-        model, sent, arrays = state.model, ask.touched, {}
-        alone = self._allotment.alone(self.n_workers)
-        header |= {"scale": parameters.scale, "unit": parameters.unit, "alone": alone}
-        if alone:
-            sent = arrays["sent"] = self._missing(ask.touched)
-        n_bytes = len(sent) * model.sent_columns * model.real.itemsize
-        own = parameters is not self.parameters  # the window shows the master's
-        seen = self.window is not None and ask.worker in self.window and not own
-        # With prefetch it would read only after steps, for which all others would have to wait.
-        seen = seen and n_bytes >= messages.SHARED_FROM and not self.job.cluster.prefetch
-        header["window"] = self.window.begin(ask.worker) if seen else None
-        if not seen:
-            arrays["base"] = (len(sent), model.sent_columns), model.real
-        message = self.pool.message(header, totals=parameters.totals, hyper=model.hyper, **arrays)
-        if seen:
-            return message, message.n_bytes + n_bytes
-        kernels.gather(state.shared.rows, sent, message.arrays["base"])
-        return message, message.n_bytes
-
-    def _read_by(self, worker) -> MasterParameters:
-        """The parameters that `worker` reads."""
-        return self.strategy.reads(self.parameters, worker)
-
-    def _missing(self, touched) -> np.ndarray:
-        """Those of the rows that the only worker does not have as they are; it will have them."""
-        n_folds = self.parameters.n_folds
-        if self._kept is None or self._kept[0] != n_folds:
-            self._kept = n_folds, np.zeros(self.job.state.model.shape[0], bool)
-        kept = self._kept[1]
-        missing = touched[~kept[touched]]
-        kept[touched] = True
-        return missing
 
     def _in_flight(self) -> int:
         """Steps being made, or made and not merged."""
@@ -383,12 +265,9 @@ class Master:
         """Log what the exchanges cost, and leave it for whoever asked."""
         if not self.exchanges:
             return
-        log.info("%s", summary(self.exchanges, self.busy, self.seconds))
-        reduced, n_steps = self.strategy.reduced, self.parameters.version
-        if reduced:
-            log.info("global_rate reduced in %d of %d global steps", reduced, n_steps)
+        found = self._merger.report(self.busy, self.seconds)
         if self.job.report is not None:
             self.job.report.update(
-                seconds=self.seconds, busy=self.busy, lost=dict(self.lost), global_steps=n_steps,
-                reduced=reduced, withheld=len(self._withheld), **reported(self.exchanges),
+                seconds=self.seconds, busy=self.busy, lost=dict(self.lost),
+                withheld=len(self._withheld), **found,
             )  # fmt: skip

@@ -13,14 +13,12 @@ size of the matrix: these rows end at the prior, where no common factor brings t
 from __future__ import annotations
 
 import math
-from collections import deque
-from typing import NamedTuple
 
 import numpy as np
 
 from dpsvi.base import Reading, Update
 from dpsvi.cluster.nodes import kernels
-from dpsvi.training.driver import SMALL_SCALE
+from dpsvi.cluster.nodes.change_log import Change, ChangeLog, total, union
 from dpsvi.training.state import State
 
 _BLOCK = 1024  # rows, so that what is made in between stays in the cache
@@ -28,14 +26,6 @@ _TINY_SCALE = 1e-12  # rows of a batch of updates in between may not outgrow flo
 # No retraction leaves a smaller share of the scale: the rest of the rows is divided by it, and so
 # are their rounding errors.
 _LEAST_LEFT = 2.0**-6
-
-
-class _Entry(NamedTuple):
-    """What one global step, or a part of it, added to the rows."""
-
-    touched: np.ndarray
-    delta: np.ndarray
-    totals: np.ndarray
 
 
 class MasterParameters:
@@ -60,9 +50,7 @@ class MasterParameters:
 
     def __init__(self, state: State, log: bool, project: bool = False):
         self.state, self.version = state, 0
-        self._log: deque[_Entry] | None = deque() if log else None
-        self._logged = 0  # entries ever
-        self._step: list[_Entry] = []  # those at the end of the log that this step has made so far
+        self._log = ChangeLog() if log else None
         self._added: list[np.ndarray] = []  # rows that this step has added to
         self._project = project and state.model.nonnegative
         self._folds: list[float] = []
@@ -86,9 +74,8 @@ class MasterParameters:
 
     def read(self, touched: np.ndarray) -> Reading:
         """What it means to read the rows `touched` now."""
-        return Reading(
-            self.version, self._logged, self.n_folds, self.scale, touched, self.totals.copy()
-        )
+        clock = 0 if self._log is None else self._log.clock
+        return Reading(self.version, clock, self.n_folds, self.scale, touched, self.totals.copy())
 
     def decay(self, update: Update, weight: float) -> None:
         """See the protocol."""
@@ -108,7 +95,7 @@ class MasterParameters:
         taken from all rows.
         """
         reading = update.reading
-        since = list(self._log)[len(self._log) - (self._logged - reading.clock) :]
+        since = self._log.since(reading.clock)
         if not since and weight == 1 and self.scale == reading.scale:
             self.state.scale = update.scale
             return
@@ -119,7 +106,7 @@ class MasterParameters:
             return
         self.state.scale *= 1 - taken
         if since:
-            self._add_entry(_total(since), taken / (1 - taken))
+            self._add_change(total(since), taken / (1 - taken))
 
     def add(self, update: Update, weight: float) -> None:
         """See the protocol."""
@@ -147,18 +134,16 @@ class MasterParameters:
         self.state.settle()
         if self._log is not None:
             delta = rows[reading.touched] - before
-            self._remember(_Entry(reading.touched.copy(), delta, self.totals - old))
+            self._log.add(Change(reading.touched.copy(), delta, self.totals - old))
 
     def end_step(self) -> None:
         """Project onto the domain of the model what the updates of a global step have made."""
+        step = [] if self._log is None else self._log.step
         if self._project and self._added:
-            self._clip(_union([*self._added, *(entry.touched for entry in self._step)]))
-        step, self._step, self._added = self._step, [], []
-        if len(step) > 1:  # they become one entry
-            for _ in step:
-                self._log.pop()
-            self._log.append(_total(step))
-            self._logged += 1 - len(step)
+            self._clip(union([*self._added, *(change.touched for change in step)]))
+        self._added = []
+        if self._log is not None:
+            self._log.end_step()
         self.version += 1
 
     def like(self, empty: bool = False) -> MasterParameters:
@@ -210,13 +195,11 @@ class MasterParameters:
     def forget(self, readings) -> None:
         """Drop what none of these readings, all that are in use, needs any more."""
         if self._log is not None:
-            oldest = min((r.clock for r in readings), default=self._logged)
-            while len(self._log) > self._logged - oldest:
-                self._log.popleft()
+            self._log.forget(readings)
 
     def fold_if_small(self, at_once: bool = False) -> None:
         """Fold the scale into the rows before they outgrow their number type."""
-        if at_once or self.scale < SMALL_SCALE:
+        if at_once or self.state.small:
             self.renormalise()
 
     def renormalise(self) -> None:
@@ -226,33 +209,27 @@ class MasterParameters:
         self._one_total()
         self._folds.append(scale)
         self.unit += math.log(scale)
-        if self._log is None:
-            return
-        for entry in self._log:
-            entry.delta[...] *= entry.delta.dtype.type(scale)
-            entry.totals[...] *= scale
-        # The totals have just been counted again.  What they were off by is off in those that were
-        # read before, too; taken from all of them alike it would grow from fold to fold.
-        none = self.state.shared.rows[:0]
-        self._log.append(_Entry(np.zeros(0, np.int32), none, self.totals - totals))
-        self._logged += 1
+        if self._log is not None:
+            # The totals have just been counted again.  What they were off by is off in those that
+            # were read before, too; taken from all of them alike it would grow from fold to fold.
+            self._log.fold(scale, self.totals - totals, self.state.shared.rows[:0])
 
-    def _add_entry(self, entry, factor):
-        entry.delta[...] *= entry.delta.dtype.type(factor)
-        entry.totals[...] *= factor
-        kernels.add_scaled(self.state.shared.rows, entry.touched, entry.delta, 1.0)
-        self.totals[:] += entry.totals
-        self._remember(entry)
+    def _add_change(self, change, factor):
+        change.delta[...] *= change.delta.dtype.type(factor)
+        change.totals[...] *= factor
+        kernels.add_scaled(self.state.shared.rows, change.touched, change.delta, 1.0)
+        self.totals[:] += change.totals
+        self._log.add(change)
 
     def _take_from_all(self, since, share):
-        """``rows -= share (rows - L)``, L the sum of the entries `since`."""
+        """``rows -= share (rows - L)``, L the sum of the changes `since`."""
         rows = self.state.shared.rows
         everywhere = np.arange(len(rows), dtype=np.int32)
-        entry = _Entry(everywhere, rows.copy(), self.totals.copy())
+        change = Change(everywhere, rows.copy(), self.totals.copy())
         for other in since:
-            kernels.add_scaled(entry.delta, other.touched, other.delta, -1.0)
-            entry.totals[:] -= other.totals
-        self._add_entry(entry, -share)
+            kernels.add_scaled(change.delta, other.touched, other.delta, -1.0)
+            change.totals[:] -= other.totals
+        self._add_change(change, -share)
 
     def _clip(self, touched):
         """``v <- max(v, prior)`` in the rows `touched`; the scale is positive."""
@@ -270,33 +247,9 @@ class MasterParameters:
         if len(rows) > 1:
             self.totals[:] += delta.sum(axis=0, dtype=np.float64)
         if self._log is not None:
-            self._remember(_Entry(touched, delta, self.totals - old))
-
-    def _remember(self, entry):
-        self._step.append(entry)
-        self._log.append(entry)
-        self._logged += 1
+            self._log.add(Change(touched, delta, self.totals - old))
 
     def _one_total(self):
         totals = self.state.shared.totals
         totals[0] = totals.sum(axis=0)
         totals[1:] = 0
-
-
-def _union(touched) -> np.ndarray:
-    """The rows that are in any of these arrays, ascending."""
-    return np.unique(np.concatenate(touched))
-
-
-def _total(entries) -> _Entry:
-    """The sum of several entries, as a new one: of the rows that have changed on the whole."""
-    touched = _union([entry.touched for entry in entries])
-    first = entries[0]
-    delta = np.zeros((len(touched), first.delta.shape[1]), first.delta.dtype)
-    for entry in entries:
-        places = np.searchsorted(touched, entry.touched).astype(np.int32)
-        kernels.add_scaled(delta, places, entry.delta, 1.0)
-    changed = delta.any(axis=1)
-    if not changed.all():
-        touched, delta = touched[changed], delta[changed]
-    return _Entry(touched, delta, sum(entry.totals for entry in entries))

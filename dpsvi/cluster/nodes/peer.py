@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,7 +18,9 @@ from dpsvi.cluster.nodes.exchanges import Exchange
 from dpsvi.cluster.nodes.shares import shares
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.training import thread_pool
-from dpsvi.training.driver import SMALL_SCALE, Job, blind_steps, run_segment
+from dpsvi.training.boundary import Progress
+from dpsvi.training.driver import blind_steps, run_segment
+from dpsvi.training.job import Job
 from dpsvi.training.ledger import Work
 from dpsvi.training.state import State
 from dpsvi.training.task import make_task, make_works
@@ -70,6 +73,7 @@ class Peer:
         self.n_done = 0  # steps of this node
         self.n_items = 0
         self._n_given = sum(work.n_steps for work in self.left)
+        self._first = job.state.step, job.state.items
         first = job.passes.clock
         # Of n steps of all nodes this one makes one.
         self._schedule = lambda t: job.schedule(first + n_nodes * np.asarray(t))
@@ -97,9 +101,13 @@ class Peer:
         return not self.left
 
     @property
-    def share_done(self) -> float:
-        """How much of its part, in [0, 1]."""
-        return self.n_done / self._n_given if self._n_given else 1.0
+    def progress(self) -> Progress:
+        """How far all nodes are if they are as far as this one: nobody knows more."""
+        passes, (step, items) = self.job.passes, self._first
+        share = self.n_done / self._n_given if self._n_given else 1.0
+        n_done = int(passes.n_left * share)
+        state = replace(self.state, step=step + n_done, items=items + self.n_nodes * self.n_items)
+        return Progress(state, passes.n_done + n_done, passes.clock + n_done)
 
     def take(self, message: Message) -> None:
         """Merge what another node sent."""
@@ -119,7 +127,7 @@ class Peer:
         if job.most_blind is not None:
             n_threads = min(n_threads, blind_steps(self._schedule, self.n_done, job.most_blind))
         started = self._clock()
-        n_done, _ = run_segment(
+        n_done = run_segment(
             self._run, self.task._replace(works=self.task.works[:n_threads]), state,
             self._schedule, passes.items(work), sizes, self.n_done,
             job.total_items or passes.n_items,
@@ -127,7 +135,7 @@ class Peer:
         seconds = self._clock() - started
         if n_done < work.n_steps:
             self.left.appendleft(work._replace(first=work.first + n_done))
-        if n_done < work.n_steps or state.scale < SMALL_SCALE:
+        if n_done < work.n_steps or state.small:
             state.renormalise()
         n_items = int(sizes[:n_done].sum())
         self.n_done += n_done
@@ -137,9 +145,7 @@ class Peer:
             message = self._message("share", *self.strategy.send(state))
             self._n_bytes += message.n_bytes
         self.exchanges.append(
-            Exchange(
-                self.node, n_items, self._n_bytes, 0.0, self._deaf, seconds, n_done, n_threads
-            )
+            Exchange(self.node, n_items, self._n_bytes, 0.0, self._deaf, seconds, n_done, n_threads)
         )
         self._n_bytes, self._deaf = 0, self._deaf + (self.n_nodes > 1)
         return None if message is None else (to, message)

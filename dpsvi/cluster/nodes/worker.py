@@ -14,12 +14,14 @@ import numpy as np
 
 from dpsvi.base import Shared
 from dpsvi.cluster.nodes import kernels
-from dpsvi.cluster.nodes.as_read import Segment
+from dpsvi.cluster.nodes.as_read import AsReadLoop
+from dpsvi.cluster.nodes.problem import describe
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.cluster.transports.window import Window
 from dpsvi.kernels.memory import aligned
 from dpsvi.training import thread_pool
-from dpsvi.training.driver import Job, blind_steps, run_segment
+from dpsvi.training.driver import blind_steps, run_segment
+from dpsvi.training.job import Job
 from dpsvi.training.ledger import Work
 from dpsvi.training.loop import STOP
 from dpsvi.training.state import State
@@ -61,12 +63,12 @@ class Worker:
             self.task = make_task(self.state.model, shared, job.items, batch_size, self.works)
             self._mark = np.zeros(model.shape[0], np.uint8)
             kernels.load(model.real, job.items, job.cluster.statistics)
-            self._segment = None
+            self._as_read = None
             if job.cluster.local_decay == "as_read":
-                self._segment = Segment(model, job.n_jobs)
+                self._as_read = AsReadLoop(model, job.n_jobs)
         else:
             self.state, self.works, self.task = like.state, like.works, like.task
-            self._mark, self._segment = like._mark, like._segment
+            self._mark, self._as_read = like._mark, like._as_read
         self._window, self._base = None, None
         self._next: tuple[int, Work, np.ndarray] | None = None
         self._asked = 0.0
@@ -151,10 +153,10 @@ class Worker:
         if job.most_blind is not None:
             n_threads = min(n_threads, blind_steps(job.schedule, work.clock, job.most_blind))
         run = self._run
-        if self._segment is not None:
-            run = partial(self._segment.run, run, held=touched)
+        if self._as_read is not None:
+            run = partial(self._as_read.segment, run, held=touched)
         started = self._clock()
-        n_done, _ = run_segment(
+        n_done = run_segment(
             run, self.task._replace(works=self.works[:n_threads]), state, job.schedule,
             passes.items(work), sizes, work.clock, job.total_items or passes.n_items,
         )  # fmt: skip
@@ -198,13 +200,3 @@ class Worker:
             kernels.changes(rows, touched, base, views["change"])
         else:
             kernels.pack_bfloat16(rows, base, touched, self._residual, views["change"])
-
-
-def describe(job: Job) -> dict:
-    """What all ranks must agree on."""
-    model, passes = job.state.model, job.passes
-    return {
-        "model": model.name, "shape": list(model.shape), "real": model.real.name,
-        "items": passes.n_items, "values": len(job.items.value), "batch_size": passes.batch_size,
-        "passes": passes.n_passes, "seed": passes.seed, "shards": passes.n_shards,
-    }  # fmt: skip

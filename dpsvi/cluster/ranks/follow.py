@@ -10,13 +10,14 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 
+from dpsvi.cluster.nodes.adopt import adopt
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.ranks.pulse import Pulse
 from dpsvi.cluster.ranks.world import World
 from dpsvi.cluster.transports.channel import DROPPED, LONGEST, Channel
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.errors import DivergedError, DroppedError, LostRankError
-from dpsvi.training.driver import Job
+from dpsvi.training.job import Job
 from dpsvi.training.signals import Deferred
 
 log = logging.getLogger(__name__)
@@ -70,7 +71,7 @@ def follow(job: Job, here: World, pulse: Pulse) -> bool:
         here.left = interrupt is not None and reason in (DROPPED, _NO_ANSWER)
         here.lost |= set(message.header.get("lost", ()) if message is not None else ())
         if message is not None and "rows" in message.arrays:
-            _adopt(job.state, message)
+            adopt(job.state, message)
         channel.send(0, pool.message({"kind": "bye"}))
         channel.flush(_GOOD_BYE)
         # Until the next fit: rank 0 may not have looked at them yet.
@@ -143,13 +144,3 @@ def _leave(pool, channel, check, reason):
     except (TimeoutError, LostRankError):
         return None
     return message
-
-
-def _adopt(state, message) -> None:
-    """Take over the final parameters of the master."""
-    state.shared.rows[...] = message.arrays["rows"]
-    state.scale, state.step = 1.0, message.header["step"]
-    state.items = message.header["items"]
-    state.model.hyper[:] = message.arrays["hyper"]
-    state.model.prior[...] = message.arrays["prior"]
-    state.recount()

@@ -17,13 +17,14 @@ from contextlib import suppress
 
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.worker import Worker
+from dpsvi.cluster.ranks.launcher import launched_with_ulfm
 from dpsvi.cluster.ranks.pulse import SILENT, Pulse
-from dpsvi.cluster.ranks.world import World, launched_with_ulfm
+from dpsvi.cluster.ranks.world import World
 from dpsvi.cluster.transports.channel import DROPPED, LONGEST, POLLS, UNREADABLE, Channel
 from dpsvi.cluster.transports.messages import Message, Pool, deliver
 from dpsvi.cluster.transports.window import opened
 from dpsvi.errors import DivergedError, LostRankError
-from dpsvi.training.driver import Job
+from dpsvi.training.job import Job
 from dpsvi.training.signals import Deferred
 
 log = logging.getLogger(__name__)
@@ -46,20 +47,17 @@ def _lead(master, here, pulse, n_workers, signals) -> bool:
         local = _LocalWorker(job, master, here.near.ring if here.near else lambda: None)
     reason = "failed"
     try:
-        _serve(master, channel, local, here, pulse, signals)
+        with master.boundary.interruptible(master.snapshot):
+            _serve(master, channel, local, here, pulse, signals)
         reason = "done"
     except KeyboardInterrupt:
         reason = "interrupted"
-        if job.checkpoint is not None:
-            job.checkpoint(master.snapshot(), True)
         raise
     except DivergedError as error:
         reason = f"diverged: {error}"
         raise
     except Exception as error:
         reason = f"failed: {error}"
-        if isinstance(error, LostRankError) and job.checkpoint is not None:
-            job.checkpoint(master.snapshot(), True)  # all that came before is there
         raise
     finally:
         master.report()
@@ -69,7 +67,7 @@ def _lead(master, here, pulse, n_workers, signals) -> bool:
             _dismiss(master, channel, here, pulse, signals, reason)
         elif reason in ("done", "interrupted"):
             master.parameters.renormalise()
-    return master.ended
+    return master.boundary.ended
 
 
 def _serve(master, channel, local, here, pulse, signals) -> None:

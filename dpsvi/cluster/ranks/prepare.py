@@ -8,7 +8,7 @@ import numpy as np
 
 from dpsvi import learners, strategies
 from dpsvi.cluster.options import Cluster
-from dpsvi.training.driver import Job
+from dpsvi.training.job import Job
 from dpsvi.training.ledger import Passes
 
 log = logging.getLogger(__name__)

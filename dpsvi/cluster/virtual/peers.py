@@ -8,31 +8,22 @@ the other.
 
 from __future__ import annotations
 
-from dpsvi.cluster.nodes.consensus import Consensus, Looks
+from dpsvi.cluster.nodes.consensus import Consensus
 from dpsvi.cluster.nodes.exchanges import reported
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.transports.messages import Message, deliver
 from dpsvi.cluster.virtual.virtual_time import VirtualTime
-from dpsvi.training.driver import Job, Snapshot
-from dpsvi.training.signals import Deferred
+from dpsvi.training.boundary import Boundary, Progress
+from dpsvi.training.job import Job, Snapshot
 
 
 def fit_peers(job: Job, timing) -> bool:
     """Carry out `job` on its ``job.cluster``; whether the observer ended it."""
     simulation = _Peers(job, timing)
-    try:
+    with simulation.boundary.interruptible(simulation.consensus):
         simulation.run()
-    except KeyboardInterrupt:
-        snapshot = simulation.consensus()
-        if job.checkpoint is not None:
-            job.checkpoint(snapshot, True)
-        raise
-    snapshot = simulation.end()
-    if not simulation.ended:
-        simulation.ended = simulation.looks.end(snapshot)
-    if job.checkpoint is not None:
-        job.checkpoint(snapshot, False)
-    return simulation.ended
+        simulation.end()
+    return simulation.boundary.ended
 
 
 class _Peers(VirtualTime):
@@ -44,8 +35,7 @@ class _Peers(VirtualTime):
         first = Peer(job, 0, n, self.run_steps, self.clock)
         rest = (Peer(job, i, n, self.run_steps, self.clock, like=first) for i in range(1, n))
         self.peers = [first, *rest]
-        self.ended = False
-        self.looks = Looks(first)
+        self.boundary = Boundary(job, self.clock)
         self._link = [0.0] * n  # when it is free again
         self._inbox: list[list[Message]] = [[] for _ in range(n)]
         self._flying: dict[int, Message] = {}  # by number
@@ -56,18 +46,14 @@ class _Peers(VirtualTime):
         """Until all steps are done."""
         for node in range(len(self.peers)):
             self.at(0.0, self._turn, node)
-        with Deferred() as signals:
-            while self.events and not self.ended:
-                self.step()
-                signals.deliver()
+        self.boundary.start()
+        self.until(lambda: not self.events or self.boundary.ended)
 
-    def end(self) -> Snapshot:
+    def end(self) -> None:
         """Let all send what they hold to the first node, and take the time of that."""
         network = self.options.network
         if len(self.peers) > 1:
-            seconds = [
-                peer.whole().n_bytes / network.bandwidth for peer in self.peers[1:]
-            ]
+            seconds = [peer.whole().n_bytes / network.bandwidth for peer in self.peers[1:]]
             self.now += network.latency + (sum(seconds) if network.shared else max(seconds))
         snapshot = self.consensus()
         exchanges = self._all.exchanges
@@ -75,12 +61,12 @@ class _Peers(VirtualTime):
             self.job.report.update(
                 **reported(exchanges), seconds=self.now, busy=0.0, lost={}, timing=self.timing,
             )  # fmt: skip
-        return snapshot
+        if not self.boundary.ended:
+            self.boundary.reached(Progress.of(snapshot), lambda: snapshot)
 
     def consensus(self) -> Snapshot:
         """Of all nodes and all messages, which all stay as they are."""
-        seconds = self.job.seconds + self.now
-        self._all = Consensus(self.peers[0], seconds)
+        self._all = Consensus(self.peers[0], self.boundary.seconds)
         for peer in self.peers[1:]:
             self._all.add(peer.whole())
         for message in [*self._flying.values(), *(m for box in self._inbox for m in box)]:
@@ -104,10 +90,8 @@ class _Peers(VirtualTime):
                 to, message = found
                 self.now += timing.touch * message.n_bytes * slower
                 self._send(node, to, message)
-            if node == 0:
-                self.ended |= self.looks(self.job.seconds + self.now)
-                if self.job.checkpoint is not None and self.job.checkpoint.due:
-                    self.job.checkpoint(self.consensus(), True)
+            if node == 0 and not peer.finished:  # the last look is at the consensus
+                self.boundary.reached(peer.progress, self.consensus)
             self.at(self.now, self._turn, node)
         self.now = began
 

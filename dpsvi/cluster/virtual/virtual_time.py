@@ -8,14 +8,14 @@ probability that was measured.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count
 
 import numpy as np
 
-from dpsvi.cluster.nodes.as_read import Segment, factors, read_rows, to_change, write_rows
-from dpsvi.training.driver import Job
-from dpsvi.training.loop import DIVERGED, RUNNING, add_rows
+from dpsvi.training.job import Job
+from dpsvi.training.loop import RUNNING
+from dpsvi.training.signals import Deferred
 
 
 class VirtualTime:
@@ -57,68 +57,39 @@ class VirtualTime:
         """Call ``what(*arguments)`` at `time`."""
         heapq.heappush(self.events, (time, next(self._numbers), what, *arguments))
 
-    def step(self) -> None:
-        """Let the next event happen."""
-        self.now, _, what, *arguments = heapq.heappop(self.events)
-        what(*arguments)
+    def until(self, finished: Callable[[], bool]) -> None:
+        """Let events happen until `finished`; signals are heard between two of them."""
+        with Deferred() as signals:  # an event is whole, a merge above all
+            while not finished():
+                self.now, _, what, *arguments = heapq.heappop(self.events)
+                what(*arguments)
+                signals.deliver()
 
     def run_steps(self, task, n_steps: int) -> None:
         """Do steps [0, n_steps) on virtual threads: read at the beginning of each, add at its end.
 
         In the place of :func:`dpsvi.training.thread_pool.run`.
         """
-        n_threads, shared, items = len(task.works), task.shared, task.items
+        n_threads, loop = len(task.works), task.loop
+        offsets = task.items.offsets
         slower = self.options.slowdown(n_threads, self.timing) * self.slower[self.computing]
         lost = min(1.0, self.timing.lost * (n_threads - 1))
-        began, size = self.now, task.batch_size
-        at_work: list[tuple] = []
-        as_read = task.loop if isinstance(task.loop, Segment) else None
+        survives = (lambda n: self.rng.random(n) >= lost) if lost else None
+        at_work: list[tuple] = []  # heap of (end, thread, step, rows it touched)
 
-        def begin(thread, at):
+        def begin(thread):
             t = int(task.counter[0])
             if t >= n_steps or task.stop[0] != RUNNING:
                 return
             task.counter[0] = t + 1
-            batch, work = task.order[t * size : (t + 1) * size], task.works[thread]
-            if as_read is None:
-                work.totals[:] = shared.totals.sum(axis=0)
-                n = task.local(shared, task.scales[t], task.hyper, items, batch, work)
-            else:
-                left, seen = factors(task.scales, task.gains, t)[0], as_read.seen[thread]
-                read_rows(shared.rows, as_read.held, left * as_read.rest, seen, work.totals)
-                private = shared._replace(rows=seen)
-                n = task.local(private, task.scales[0], task.hyper, items, batch, work)
-            n_values = int((items.offsets[batch + 1] - items.offsets[batch]).sum())
+            batch, n = task.batch(t), loop.begin(task, thread, t)
+            n_values = int((offsets[batch + 1] - offsets[batch]).sum())
             seconds = slower * self.timing.draw(self.rng, n_values)
-            heapq.heappush(at_work, (at + seconds, thread, t, n))
-
-        def end(thread, t, n):
-            if as_read is not None:
-                end_as_read(thread, t, n)
-                return
-            work, own, gain = task.works[thread], shared.totals[thread], task.gains[t]
-            if lost and len(shared.rows) > 1:
-                gone = np.flatnonzero(self.rng.random(n) < lost)
-                own += gain * work.stats[gone].sum(axis=0, dtype=np.float64)
-                work.stats[gone] = 0
-            add_rows(shared.rows, work.touched[:n], work.stats, gain, own)
-            if not np.isfinite(own.sum()):
-                task.stop[0] = DIVERGED
-
-        def end_as_read(thread, t, n):
-            work, change = task.works[thread], as_read.seen[thread]
-            _, rate, gain = factors(task.scales, task.gains, t)
-            to_change(change, as_read.held, rate, work.touched[:n], work.stats, gain)
-            held = as_read.held
-            if lost:
-                held = held[self.rng.random(len(held)) >= lost]
-            write_rows(shared.rows, held, change, as_read.nonnegative)
-            if not np.isfinite(work.totals.sum()):
-                task.stop[0] = DIVERGED
+            heapq.heappush(at_work, (self.now + seconds, thread, t, n))
 
         for thread in range(n_threads):
-            begin(thread, began)
+            begin(thread)
         while at_work:
             self.now, thread, t, n = heapq.heappop(at_work)
-            end(thread, t, n)
-            begin(thread, self.now)
+            loop.end(task, thread, t, n, survives)
+            begin(thread)

@@ -12,7 +12,7 @@ from dpsvi.cluster.nodes.allotment import LOCAL_STEPS, Allotment
 from dpsvi.cluster.virtual import Timing
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model
-from dpsvi.training.driver import Job
+from dpsvi.training.job import Job
 from dpsvi.training.ledger import Passes
 from dpsvi.training.schedules import robbins_monro
 from dpsvi.training.state import State

@@ -136,6 +136,18 @@ def test_a_program_that_fails_beside_a_frozen_rank(kind, corpus_file, tmp_path):
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
+def test_a_program_ends_when_rank_0_is_frozen(kind, corpus_file, tmp_path):
+    """The others know that nobody goes on: MPI would wait for rank 0 at the end of each of them."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    run = launch(kind, 3, program, corpus_file, tmp_path)  # without `-m mpi4py`
+    until((tmp_path / "training").exists)
+    run.send(0, signal.SIGSTOP)
+    assert run.wait() == 5, run.err
+    assert "rank 0, the master, is lost" in run.err
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("rank", [0, 2])
 def test_without_ulfm_a_death_ends_the_job_and_it_resumes(kind, rank, corpus_file, tmp_path,
                                                           held_out):  # fmt: skip

@@ -29,7 +29,7 @@ from dpsvi.models.lda.model import (
     with_responsibilities,
 )
 from dpsvi.models.lda.responsibilities import sum_kept
-from dpsvi.training.driver import Job
+from dpsvi.training.job import Job
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
 from dpsvi.training.task import make_works

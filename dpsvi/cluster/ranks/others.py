@@ -1,0 +1,172 @@
+"""The other ranks of a fit without a master: messages to and from them, and how they are lost."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+
+from dpsvi.cluster.nodes.problem import check_same
+from dpsvi.cluster.ranks.lead import forget
+from dpsvi.cluster.ranks.pulse import Pulse
+from dpsvi.cluster.ranks.world import World
+from dpsvi.cluster.transports.channel import LONGEST, POLLS, Channel
+from dpsvi.cluster.transports.messages import Message, Pool
+from dpsvi.errors import DivergedError, DroppedError, LostRankError
+from dpsvi.training.job import Job
+
+log = logging.getLogger(__name__)
+
+_FAILURE_TOLD = 1.0  # seconds
+_APART, _LATEST = 0.5, 2.0  # seconds between two ranks that end the job, and at most
+# What a node does with these is its own to say; the rest is handled here.
+_OF_THE_FIT = {"share", "through", "whole", "together"}
+
+
+class Others:
+    """All ranks but this one.
+
+    Parameters
+    ----------
+    job : Job
+    here : World
+    pulse : Pulse or None
+        None where this process is alone.
+
+    Attributes
+    ----------
+    pool : Pool
+        For messages to them.
+    live : set of int
+        Ranks that are not lost.
+    unread : set of int
+        Those that have not yet said that they read the last share.
+    """
+
+    def __init__(self, job: Job, here: World, pulse: Pulse | None):
+        self.job, self.here, self.pulse = job, here, pulse
+        self.pool = Pool(shared=bool(here.near))
+        self.live = {0, *here.others} - {here.rank}
+        self.unread: set[int] = set()
+        self.channel = None
+        if self.live:
+            self.channel = Channel(here.data, self.pool, here.near, pulse.silent)
+            self.channel.gone |= dict.fromkeys(here.lost, "lost in an earlier fit")
+        self._pause = POLLS[0]
+        self._all_know = False  # that the fit has failed
+
+    @property
+    def lost(self) -> dict[int, str]:
+        """Ranks that are lost, with the reason."""
+        return {} if self.channel is None else self.channel.gone
+
+    def send(self, rank: int, message: Message) -> None:
+        """Begin to send `message`."""
+        self.channel.send(rank, message)
+
+    def tell(self, ranks: Iterable[int], header: dict) -> None:
+        """Send the same short message to each of `ranks`."""
+        for rank in sorted(ranks):
+            self.send(rank, self.pool.message(header))
+
+    def hear(self) -> list[tuple[int, Message]]:
+        """What has come that is the node's to handle, with the rank of the sender.
+
+        Raises
+        ------
+        LostRankError
+            Rank 0 is lost, or any rank and ``on_lost="abort"``, or another rank has failed.
+        DivergedError
+            On another rank, which says so.
+        DroppedError
+            The others have gone on without this rank.
+        """
+        if self.channel is None:
+            return []
+        found = []
+        for rank, message in self.channel.poll():
+            self._pause = POLLS[0]
+            if message.header["kind"] in _OF_THE_FIT:
+                found.append((rank, message))
+            else:
+                self._take(rank, message.header)
+                self.pool.give(message.buffer)
+        for rank, reason in self.channel.lost().items():
+            self._lose(rank, reason)
+        return found
+
+    def rest(self) -> None:
+        """Sleep before :meth:`hear` is called again, the longer the longer nothing has come."""
+        self._pause = self.channel.rest(self._pause)
+
+    def tell_failure(self, error: BaseException) -> None:
+        """Let all others end, too, unless they know."""
+        if self.channel is None or self._all_know:
+            return
+        diverged = isinstance(error, DivergedError)
+        self.tell(
+            self.live, {"kind": "failed", "reason": str(error)[:LONGEST], "diverged": diverged}
+        )
+        self.channel.flush(_FAILURE_TOLD)
+
+    def _take(self, rank, header):
+        kind = header["kind"]
+        if kind == "read":
+            self.unread.discard(rank)
+        elif kind == "lost":
+            self.channel.abandon(header["rank"], header["reason"])
+            self._drop(header["rank"], header["reason"])
+        elif kind == "hello":
+            check_same(self.job, self.here.rank, rank, header["problem"])
+        elif kind == "failed":
+            self._fail(rank, header)
+        elif kind == "stop":  # only rank 0 says so, to a rank that was silent
+            self._left_behind()
+
+    def _lose(self, rank, reason):
+        """A rank is dead or silent: rank 0 says so to all others."""
+        if rank not in self.live:
+            return
+        if self.here.rank != 0:
+            if rank == 0:
+                # One after the other: the first that raises ends the job.
+                time.sleep(min(_APART * (self.here.rank - 1), _LATEST))
+                raise LostRankError(f"rank 0, which collects the end, is lost: {reason}")
+            self._drop(rank, reason)
+            return
+        forget(rank, reason, self.here, self.pulse)
+        if self.job.cluster.on_lost == "abort":
+            raise LostRankError(f"rank {rank} is lost: {reason}")
+        self._drop(rank, reason)
+        self.tell(self.live, {"kind": "lost", "rank": rank, "reason": reason[:LONGEST]})
+
+    def _drop(self, rank, reason):
+        if rank not in self.live:
+            return
+        self.live.discard(rank)
+        self.unread.discard(rank)
+        if self.here.rank == 0:
+            log.warning(
+                "rank %d is lost (%s), and with it its part of the mass and of the steps; %d ranks "
+                "are left", rank, reason, len(self.live) + 1,
+            )  # fmt: skip
+
+    def _fail(self, rank, header):
+        reason, self._all_know = header["reason"], True
+        time.sleep(min(_APART * self.here.rank, _LATEST))
+        if header["diverged"]:
+            raise DivergedError(reason)
+        raise LostRankError(f"rank {rank} failed: {reason}")
+
+    def _left_behind(self):
+        log.warning("the others go on without this rank: it was silent for too long")
+
+        def still_there():
+            if 0 in self.channel.gone:
+                raise LostRankError("rank 0 is lost: its process ended")
+
+        # Not before they have ended: a rank that leaves with an error ends the whole job.
+        while self.channel.receive(still_there)[1].header["kind"] not in ("stop", "together"):
+            pass
+        self.here.left = self._all_know = True
+        raise DroppedError("the others have gone on without this rank: it was silent for too long")

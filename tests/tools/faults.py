@@ -91,6 +91,27 @@ def broken(rank):
 
 
 @contextmanager
+def broken_when(told):
+    """A peer raises in its first turn after a file ``broken`` is there; ``begun`` says it is on.
+
+    Told are its rank and the folder of both files.
+    """
+    rank, folder = told[0], Path(told[1])
+    turn = Peer.turn
+
+    def fail(self, *given):
+        (folder / "begun").touch()
+        if (folder / "broken").exists():
+            raise RuntimeError("this rank is broken")
+        return turn(self, *given)
+
+    with ExitStack() as stack:
+        if launched_rank() == rank:
+            stack.enter_context(patch.object(Peer, "turn", fail))
+        yield
+
+
+@contextmanager
 def nan_after(epoch):
     """The parameters of rank 0 are no numbers any more after so many passes."""
     from dpsvi.estimators.monitor import Monitor
@@ -131,7 +152,8 @@ def rows_come_by(way):
 _FAULTS = {
     fault.__name__: fault
     for fault in (
-        slow_until, shared_from, chunks_of, lost_while_reading, broken, nan_after, rows_come_by,
+        slow_until, shared_from, chunks_of, lost_while_reading, broken, broken_when,
+        nan_after, rows_come_by,
     )
 }  # fmt: skip
 

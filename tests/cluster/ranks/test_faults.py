@@ -138,9 +138,8 @@ def test_a_program_that_fails_beside_a_frozen_rank(kind, corpus_file, tmp_path):
 @pytest.mark.parametrize("kind", EVERY_MPI)
 def test_a_program_ends_when_rank_0_is_frozen(kind, corpus_file, tmp_path):
     """The others know that nobody goes on: MPI would wait for rank 0 at the end of each of them."""
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    run = launch(kind, 3, program, corpus_file, tmp_path)  # without `-m mpi4py`
+    program = faulty({"slow_until": str(tmp_path / "enough")}, "mpi_endless", corpus_file, tmp_path)
+    run = launch(kind, 3, *program)  # without `-m mpi4py`, which ends a job whatever failed
     until((tmp_path / "training").exists)
     run.send(0, signal.SIGSTOP)
     assert run.wait() == 5, run.err

@@ -120,29 +120,13 @@ def test_an_exception_on_any_peer_ends_all(kind, rank, tmp_path):
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_program_that_fails_ends_beside_a_frozen_peer(kind, rank, tmp_path):
     """At once, though nobody knows yet that one is frozen, and MPI would wait for it at its end."""
-    program, broken, begun = (tmp_path / name for name in ("program.py", "broken", "begun"))
-    program.write_text(
-        f"import sys; sys.path.insert(0, {str(PROGRAM.parent)!r})\n"
-        "from pathlib import Path\n"
-        "import mpi_fit\n"
-        "from mpi4py import MPI\n"
-        "from dpsvi import Cluster\n"
-        "import dpsvi.cluster.nodes.peer as p\n"
-        "X, estimator = mpi_fit.problem('collapsed')\n"
-        "turn = p.Peer.turn\n"
-        "def fail(*arguments):\n"
-        f"    Path({str(begun)!r}).touch()\n"
-        f"    if Path({str(broken)!r}).exists():\n"
-        "        raise RuntimeError('this rank is broken')\n"
-        "    return turn(*arguments)\n"
-        f"if MPI.COMM_WORLD.Get_rank() == {rank}:\n"
-        "    p.Peer.turn = fail\n"
-        "cluster = Cluster(strategy='push_sum', silent_seconds=600)\n"
-        "estimator.set_params(engine='mpi', max_iter=20000, cluster=cluster).fit(X)\n"
-    )
-    run = launch(kind, 3, program)  # without `-m mpi4py`, which ends a job whatever failed
-    until(begun.exists)
+    program = faulty(
+        {"broken_when": [rank, str(tmp_path)]}, "mpi_fit", tmp_path / "fit", "collapsed",
+        "max_iter=20000", 'strategy="push_sum"', "silent_seconds=600",
+    )  # fmt: skip
+    run = launch(kind, 3, *program)  # without `-m mpi4py`, which ends a job whatever failed
+    until((tmp_path / "begun").exists)
     run.send(2, signal.SIGSTOP)
-    broken.touch()
+    (tmp_path / "broken").touch()
     assert run.wait() != 0, run.err
     assert "this rank is broken" in run.err

@@ -50,7 +50,7 @@ def _source(records):
         f"{described(sources[-1])}; {len(records)} runs from {dates[0]} to {dates[-1]}; revision "
         f"{', '.join(revisions) or 'unknown'}; at most {' or '.join(limits)} s of training a run.",
         "",
-        f"Means over runs, passes too: a peer has fewer than {PEER_PASSES} where time was up before. "
+        f"Means over runs, passes too: a peer has fewer than {PEER_PASSES} where time was up. "
         "Published rows come from other preprocessing and machines: they show the scale, no order.",
     ]
 

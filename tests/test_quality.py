@@ -179,7 +179,7 @@ def test_plan_goes_through_all_entrants_with_one_seed_before_the_next():
     assert len({r.key() for r in runs}) == len(runs) == 2 * (3 * (1 + 5 + 5) + 2 * 2)
     assert [r.seed for r in runs] == sorted(r.seed for r in runs)
     assert [(r.corpus, r.topics) for r in runs[:6:2]] == [
-        ("small.split", 50), ("small", 10), ("small", 20),
+        ("small.split", 50), ("small", 50), ("small", 10),
     ]  # fmt: skip
     assert {(r.entrant, r.passes) for r in runs} == {("defaults", 30), ("tomotopy", 100)}
     assert {r.topics for r in runs if r.seed == 4} == {50}
@@ -198,6 +198,14 @@ def test_published_rows_stand_in_the_table():
             "hardware": {"processor": "some", "cores": 2},
         },
     }  # fmt: skip
+    other = {
+        **record, "settings": {**record["settings"], "seed": 1},
+        "scores": {"npmi": 0.1, "diversity": 0.7},
+    }  # fmt: skip
+    more = {**record, "settings": {**record["settings"], "topics": 20}}
+    # Every number of topics counts as much, whatever its runs.
+    text = table.as_markdown([record, other, more])
+    assert "| defaults | 0.118 | 0.850 | 2.0 | 30 | 3 of 15 |" in text
     text = table.as_markdown([record])
     assert "| defaults | 0.123 | 0.900 | 2.0 | 30 | 1 of 15 |" in text
     assert "| published: CTM | 0.094 | 0.819 | 97 |  |  |" in text
@@ -214,6 +222,7 @@ def test_the_command_measures_what_is_missing_and_no_more(counts, tmp_path, caps
     labels = [f"{part}\t{third}" for part, third in zip(parts, thirds, strict=True)]
     write(tmp_path / "in", counts, labels)
     monkeypatch.setattr(plan, "TOPICS", (3, 4))
+    monkeypatch.setattr(plan, "STABLE_TOPICS", 3)
     monkeypatch.setattr(plan, "TOPICS_OF_SPLIT", 3)
     monkeypatch.setattr(plan, "SEEDS", (0,))
     monkeypatch.setattr(plan, "STABLE_SEEDS", (0,))

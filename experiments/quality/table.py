@@ -63,7 +63,7 @@ def _coherence(corpus, records):
         if some:
             rows.append(
                 [entrant, _score(some, "npmi"), _score(some, "diversity"),
-                 f"{mean(record['seconds'] for record in some):.1f}", _passes(some),
+                 f"{_mean(some, lambda record: record['seconds']):.1f}", _passes(some),
                  _of(len(some), len(TOPICS) * len(SEEDS))]
             )  # fmt: skip
     for row in published.COHERENCE.get(corpus, ()):
@@ -120,19 +120,24 @@ def _stability(corpus, records):
     ]  # fmt: skip
 
 
-def _by(records: Iterable[dict], key: str) -> dict[str, list[dict]]:
-    found: dict[str, list[dict]] = {}
+def _by(records: Iterable[dict], key: str) -> dict:
+    found: dict = {}
     for record in records:
         found.setdefault(record["settings"][key], []).append(record)
     return found
 
 
 def _score(records, name):
-    return f"{mean(record['scores'][name] for record in records):.3f}"
+    return f"{_mean(records, lambda record: record['scores'][name]):.3f}"
 
 
 def _passes(records):
-    return f"{mean(record['passes'] for record in records):.0f}"
+    return f"{_mean(records, lambda record: record['passes']):.0f}"
+
+
+def _mean(records, value):
+    """Mean over numbers of topics of the mean over seeds, of which some may have more runs."""
+    return mean(mean(map(value, some)) for some in _by(records, "topics").values())
 
 
 def _of(n, wanted):

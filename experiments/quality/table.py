@@ -51,7 +51,8 @@ def _source(records):
         f"{', '.join(revisions) or 'unknown'}; at most {' or '.join(limits)} s of training a run.",
         "",
         f"Means over runs, passes too: a peer has fewer than {PEER_PASSES} where time was up. "
-        "Published rows come from other preprocessing and machines: they show the scale, no order.",
+        "A row with fewer runs lacks numbers of topics or seeds that others have. Published rows "
+        "come from other preprocessing and machines.",
     ]
 
 
@@ -75,7 +76,7 @@ def _coherence(corpus, records):
     return [
         f"## {corpus}: coherence and diversity of ten words a topic", "",
         f"{size['documents']:,} documents, {size['words']:,} words; K = {_listed(TOPICS)}, seeds "
-        f"{_listed(SEEDS)}; NPMI over whole documents.", "",
+        f"{_listed(SEEDS)}; NPMI over whole documents: published ones have another scale.", "",
         *_table(["entrant", "NPMI", "diversity", "seconds", "passes", "runs"], rows),
         *_quoted(published.BERTOPIC, corpus in published.COHERENCE),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""dpsvi against scikit-learn, gensim and tomotopy on every corpus of a folder.
+"""dpsvi and its peers on every corpus of a folder.
 
 All get the same documents, test documents and clock; one evaluator, which is none of theirs, judges
 the topics that each arrives at.

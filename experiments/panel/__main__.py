@@ -16,7 +16,10 @@ from experiments.panel.run_one import EVALUATION_SEED, launch
 from experiments.panel.store import Store
 from experiments.provenance import provenance
 
-_PACKAGES = ("numpy", "numba", "llvmlite", "scipy", "scikit-learn", "gensim", "tomotopy")
+_PACKAGES = (
+    "numpy", "numba", "llvmlite", "scipy", "scikit-learn", "gensim", "tomotopy", "topica",
+    "pyrmallet", "bigartm",
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -95,10 +95,8 @@ def prepare(path: Path, most_training: int, folder: Path) -> dict:
     corpus = load_corpus(path, cache=False)
     train, test, fewest = split(corpus, most_training)
     folder.mkdir()
-    for part, documents in (("train", train), ("test", test)):
-        for name in _ARRAYS:
-            np.save(folder / f"{part}.{name}.npy", getattr(documents, name))
-        np.save(folder / f"{part}.n_features.npy", documents.n_features)
+    save(folder, "train", train)
+    save(folder, "test", test)
     return {
         "words": corpus.n_features,
         "documents": train.n_items,
@@ -111,7 +109,14 @@ def prepare(path: Path, most_training: int, folder: Path) -> dict:
     }
 
 
+def save(folder: Path, part: str, documents: Corpus) -> None:
+    """Write one part, without the words: no library needs them."""
+    for name in _ARRAYS:
+        np.save(folder / f"{part}.{name}.npy", getattr(documents, name))
+    np.save(folder / f"{part}.n_features.npy", documents.n_features)
+
+
 def load(folder: Path, part: str) -> Corpus:
-    """Read one part that :func:`prepare` wrote, without the words: no library needs them."""
+    """Read one part that :func:`save` wrote."""
     arrays = [np.load(folder / f"{part}.{name}.npy") for name in _ARRAYS]
     return Corpus(*arrays, n_features=int(np.load(folder / f"{part}.n_features.npy")))

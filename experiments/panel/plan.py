@@ -91,10 +91,16 @@ def _must_reach(wanted, corpora) -> Iterable[Settings]:
 
 def _cell(wanted, name, corpus, topics) -> Iterable[Settings]:
     for entrant, (library, _) in wanted.entrants.items():
-        # A peer is watched on its way: it always has as many passes as it can use.
-        longest = max(*wanted.passes, *cells.PASSES)
-        for passes in sorted(wanted.passes) if library == OURS else [longest]:
+        for passes in _passes(wanted, library):
             yield _one(wanted, name, corpus, topics, entrant, passes, seed=0)
+
+
+def _passes(wanted, library) -> Sequence[int]:
+    if library == OURS:
+        return sorted(wanted.passes)
+    if libraries.is_watched(library):  # it always has as many passes as it can use
+        return [max(*wanted.passes, *cells.PASSES)]
+    return libraries.get(library).PASSES
 
 
 def _one(wanted, name, corpus, topics, entrant, passes, seed):

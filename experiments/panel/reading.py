@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from experiments.panel import cells
+from experiments.panel import cells, libraries
 from experiments.panel.settings import OURS
 
 COLUMNS = ("own", "fixed")
@@ -34,8 +34,8 @@ def is_ours(records: Sequence[dict]) -> bool:
 
 
 def at_passes(records: Sequence[dict], passes: int, column: str) -> float | None:
-    """Median perplexity after so many passes; of ours, of fits over just as many."""
-    if is_ours(records):
+    """Median perplexity after so many passes; of runs over just as many if only ends are seen."""
+    if not _is_watched(records):
         values = [record["points"][-1][column] for record in _whole(records, passes)]
     else:
         values = [
@@ -48,8 +48,11 @@ def at_passes(records: Sequence[dict], passes: int, column: str) -> float | None
 
 
 def at_seconds(records: Sequence[dict], seconds: float, column: str) -> float | None:
-    """Perplexity of who has so many seconds: of ours, the longest fit that ends within them."""
-    if is_ours(records):
+    """Perplexity of who has so many seconds.
+
+    Where only ends are seen, as with ours, that of the longest run that ends within them.
+    """
+    if not _is_watched(records):
         longest = [
             passes
             for passes in {record["settings"]["passes"] for record in records}
@@ -100,6 +103,10 @@ def libraries_of(cell: Cell) -> dict[str, list[str]]:
         if not is_ours(records):
             found.setdefault(records[0]["settings"]["library"], []).append(entrant)
     return found
+
+
+def _is_watched(records):
+    return libraries.is_watched(records[0]["settings"]["library"])
 
 
 def _whole(records, passes):

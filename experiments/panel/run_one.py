@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ _THREAD_VARIABLES = (
 )  # fmt: skip
 
 
-def launch(settings: Settings, parts: Path, folder: Path) -> dict:
+def launch(settings: Settings, parts: Path, folder: Path, module: str = __name__) -> dict:
     """Do one run in a fresh process and return its record, see :func:`run`.
 
     Parameters
@@ -37,6 +38,8 @@ def launch(settings: Settings, parts: Path, folder: Path) -> dict:
     folder : Path
         For the files of the run and, unless ``NUMBA_CACHE_DIR`` names another place, for compiled
         code: what an earlier revision left is then not met.
+    module : str
+        What the process is: it calls :func:`main`.
 
     Raises
     ------
@@ -49,7 +52,7 @@ def launch(settings: Settings, parts: Path, folder: Path) -> dict:
     threads = dict.fromkeys(_THREAD_VARIABLES, str(settings.threads))
     with files["log"].open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", __name__, files["settings"], parts, files["result"]],
+            [sys.executable, "-m", module, files["settings"], parts, files["result"]],
             cwd=_ROOT,
             env={"NUMBA_CACHE_DIR": str(folder / "numba"), **os.environ, **threads},
             stdout=log,
@@ -134,7 +137,7 @@ def _described(topics, n_topics):
     }
 
 
-def main(settings: str, folder: str, result: str) -> None:
+def main(settings: str, folder: str, result: str, run: Callable = run) -> None:
     """Do the run described by the file `settings` and write its record to `result`."""
     record = run(Settings(**json.loads(Path(settings).read_text())), Path(folder))
     whole = Path(result).with_suffix(".part")

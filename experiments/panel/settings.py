@@ -29,7 +29,8 @@ class Settings:
     options : dict
         What this library alone understands.
     passes : int
-        Of our fit, whose step sizes depend on it; of a peer's, at most.
+        Of our fit, whose step sizes depend on it, and of a peer that cannot be watched; of another
+        peer's, at most.
     threads : int
     seconds : float
         Of training, at most.
@@ -53,11 +54,6 @@ class Settings:
         values = dataclasses.asdict(self)
         del values["seconds"]
         return json.dumps(values, sort_keys=True)
-
-    @property
-    def ours(self) -> bool:
-        """Whether it is a fit of dpsvi: its only point is its end."""
-        return self.library == OURS
 
     def __str__(self) -> str:
         return (

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from experiments.panel import libraries
 from experiments.panel.settings import Settings
 
 
@@ -47,12 +48,12 @@ class Store:
         )
 
     def hopeless(self, settings: Settings) -> bool:
-        """Whether other fits of ours show that this one cannot end in time.
+        """Whether other fits show that this one, of which only the end is seen, will be too late.
 
         One with another seed or fewer passes that was cut, or whose time a pass is twice too long:
         beginnings cost more.
         """
-        if not settings.ours:
+        if libraries.is_watched(settings.library):
             return False
         for record in self._records.get(settings.corpus, {}).values():
             other = Settings(**record["settings"])

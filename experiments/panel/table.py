@@ -13,6 +13,7 @@ OURS = {
     "mean-field-fixed-pair": "mean field, fixed pair", "kept": "kept",
     "kept-fixed-pair": "kept, fixed pair",
 }  # fmt: skip
+_TOPICA = ("sparse", "light", "warp", "cvb0")
 # Rows of a peer in one column of the table: the best of them counts.
 PEERS = {
     "sklearn": ("sklearn",),
@@ -21,6 +22,12 @@ PEERS = {
     "gensim, fixed pair": ("gensim-fixed-pair",),
     "tomotopy": ("tomotopy",),
     "tomotopy, fixed pair": ("tomotopy-fixed-pair",),
+    "topica": tuple(f"topica-{sampler}" for sampler in _TOPICA),
+    "topica, fixed pair": tuple(f"topica-{sampler}-fixed-pair" for sampler in _TOPICA),
+    "pyrmallet": ("pyrmallet",),
+    "pyrmallet, fixed pair": ("pyrmallet-fixed-pair",),
+    "bigartm": ("bigartm",),
+    "bigartm, fixed pair": ("bigartm-fixed-pair",),
 }
 GRID_TOLERANCE = 1.02
 

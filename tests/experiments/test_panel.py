@@ -12,13 +12,19 @@ from dpsvi.corpus import Corpus
 from dpsvi.evaluation.completion import completion_perplexity
 from experiments.panel import __main__ as panel
 from experiments.panel import cells, corpora, libraries, losses, plan, reading, table
+from experiments.panel.libraries import mallet_sweeps
 from experiments.panel.options import parse
 from experiments.panel.recorder import Recorder, Topics
 from experiments.panel.settings import Settings
 from experiments.panel.store import Store
 
 N_WORDS, N_TOPICS = 60, 3
-INSTALLED = [name for name in libraries.names() if importlib.util.find_spec(name)]
+FIXED = {  # the first of each library, and of each of topica's samplers
+    (library, options.get("sampler")): name
+    for name, (library, options) in reversed(libraries.entrants().items())
+    if libraries.is_fixed(name) and importlib.util.find_spec(library)
+}
+ONLY_PROBABILITIES = ("artm", "pyrmallet", "topica")  # show no counts
 
 
 def as_corpus(counts):
@@ -184,6 +190,15 @@ def test_what_a_user_gets_in_some_seconds():
     assert reading.at_passes(runs, 7, "own") == 80 and reading.at_passes(runs, 3, "own") is None
 
 
+def test_a_peer_that_cannot_be_watched_is_read_like_ours():
+    runs = [
+        record("topica-warp", passes, own, seconds=seconds, library="topica")
+        for passes, own, seconds in ((10, 90, 0.5), (100, 80, 5.0), (300, 85, 15.0))
+    ]
+    assert [reading.at_seconds(runs, s, "own") for s in (0.4, 1, 10, 30)] == [None, 90, 80, 85]
+    assert reading.at_passes(runs, 100, "own") == 80 and reading.best(runs, "own") == 80
+
+
 def test_losses_against_peers_are_found_by_column_and_priors():
     found = find_losses(
         [
@@ -272,6 +287,9 @@ def test_plan_begins_with_what_must_be_reached():
         ("bbc", 400), ("new", 400),
     ]  # fmt: skip
     assert len(runs) == 8 * (2 * 4 + 1) + 8 == len({r.key() for r in runs})
+    unseen = wanted._replace(topics=[50], entrants={"pyrmallet": libraries.entrants()["pyrmallet"]})
+    runs = plan.runs(unseen, {"new": described["new"]})
+    assert [r.passes for r in runs] == list(libraries.get("pyrmallet").PASSES)
     grid = plan.grid(wanted, described)
     assert len(grid) == 2 * (1 + 9 + 2 * (1 + 9))
     assert {r.topics for r in grid} == {50, 100} and {r.seconds for r in grid} == {300.0}
@@ -292,6 +310,9 @@ def test_store_knows_what_is_done(tmp_path):
     assert not again.hopeless(settings("kept", seed=1, seconds=60.0))
     assert not again.hopeless(settings("defaults", 100))
     assert not again.hopeless(settings("sklearn", 100, seed=1, library="sklearn"))
+    store.add(record("topica-cvb0", 100, 100, seconds=25.0, library="topica"))
+    assert not store.hopeless(settings("topica-cvb0", 200, library="topica"))
+    assert store.hopeless(settings("topica-cvb0", 300, library="topica"))
     again.add(record("defaults", 30, 99, bytes=2))  # another file of this name
     assert len(again.all()) == 1
     (tmp_path / "runs" / "any.jsonl").write_text("{}\n")
@@ -325,15 +346,24 @@ def test_wrong_arguments_are_refused_before_anything_runs(
     assert message in capsys.readouterr().err
 
 
+def test_sweeps_of_mallets_heirs_add_up_to_their_defaults():
+    for passes in (1, 2, 3, 9, 10, *mallet_sweeps.PASSES):
+        later = mallet_sweeps.shared_out(passes)
+        samples = later["num_samples"] * later["sample_interval"]
+        assert mallet_sweeps.before_samples(passes) + samples == passes
+        assert samples <= max(1, passes / 2)
+    assert later == {"num_samples": 5, "sample_interval": 25}
+    assert mallet_sweeps.before_samples(passes) == 1000
+
+
 # -- libraries ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("library", INSTALLED)
-def test_every_installed_library_learns(library):
+@pytest.mark.parametrize("name", sorted(FIXED.values()))
+def test_every_installed_library_learns(name):
     train, test, _ = corpora.split(two_sided_corpus())
-    entrants = libraries.get(library).ENTRANTS
-    name = next(name for name in entrants if libraries.is_fixed(name))
-    given = settings(name, 10, library=library, topics=N_TOPICS, options=entrants[name], threads=1)
+    library, options = libraries.entrants()[name]
+    given = settings(name, 10, library=library, topics=N_TOPICS, options=options, threads=1)
     recorder = Recorder(20.0, 10, (), (3,))
     libraries.get(library).train(train, given, recorder)
     last = recorder.snapshots[-1]
@@ -341,9 +371,10 @@ def test_every_installed_library_learns(library):
     assert last.topics.counts.shape == (N_WORDS, N_TOPICS) and (last.topics.counts > 0).all()
     np.testing.assert_allclose(last.topics.alpha, cells.FIXED_ALPHA, rtol=1e-6)
     np.testing.assert_allclose(last.topics.eta, cells.FIXED_ETA, rtol=1e-6)
-    # Pseudo-counts: one for every training token, and eta for every word and topic.
-    expected = train.n_tokens + cells.FIXED_ETA * N_WORDS * N_TOPICS
-    assert last.topics.counts.sum(dtype=np.float64) == pytest.approx(expected, rel=0.1)
+    if library not in ONLY_PROBABILITIES:
+        # Pseudo-counts: one for every training token, and eta for every word and topic.
+        expected = train.n_tokens + cells.FIXED_ETA * N_WORDS * N_TOPICS
+        assert last.topics.counts.sum(dtype=np.float64) == pytest.approx(expected, rel=0.1)
     found = completion_perplexity(last.topics.counts / last.topics.counts.sum(axis=0), test, 0.1)
     assert found.perplexity < 0.9 * N_WORDS
 

@@ -6,7 +6,10 @@ A module holds
 * ``ENTRANTS``: name in the results -> options of that entrant; a name that ends in ``fixed-pair``
   has the fixed pair of priors, any other one the library's own,
 * ``train(corpus, settings, recorder)``: builds the library's own form of the corpus, calls
-  ``recorder.start()``, then trains and calls `recorder` after each step until it answers True.
+  ``recorder.start()``, then trains and calls `recorder` after each step until it answers True,
+* ``PASSES``, if topics cannot be seen before the training has ended: ``train`` then makes as many
+  passes as it is told, whatever time they take, and ends with ``recorder.take``.  Each of these
+  numbers is a run of its own.
 """
 
 from __future__ import annotations
@@ -47,6 +50,11 @@ def entrants() -> dict[str, tuple[str, dict]]:
         for library in names()
         for entrant, options in get(library).ENTRANTS.items()
     }
+
+
+def is_watched(library: str) -> bool:
+    """Whether one run shows how a library gets on; else each number of passes is one."""
+    return library != OURS and not hasattr(get(library), "PASSES")
 
 
 def is_fixed(entrant: str) -> bool:

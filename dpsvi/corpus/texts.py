@@ -41,10 +41,10 @@ def texts_of(X) -> list | None:
     if isinstance(X, (str, PathLike, Mapping, Iterator)) or hasattr(X, "tocsr"):
         return None
     if not isinstance(X, (list, tuple)):
-        if not hasattr(X, "__array__") or hasattr(X, "columns") or len(np.shape(X)) != 1:
+        if not hasattr(X, "__array__") or hasattr(X, "columns"):
             return None
         X = np.asarray(X)
-        if X.dtype.kind not in "OUT":
+        if X.ndim != 1 or X.dtype.kind not in "OUT":
             return None
         X = X.tolist()
     if not is_text(next(filter(_holds_something, X), None)):

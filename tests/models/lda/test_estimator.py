@@ -77,7 +77,8 @@ def test_bad_data_are_refused(X, case, method):
 
 
 @pytest.mark.parametrize(
-    "documents", [[[(0, -1)]], [[(-1, 1)]], [[(0, 1.5)]], [[(0, np.nan)]], [["word"]], [[]], []]
+    "documents",
+    [[[(0, -1)]], [[(-1, 1)]], [[(0, 1.5)]], [[(0, np.nan)]], [[("word", 1)]], [[]], []],
 )
 def test_bad_streams_are_refused(documents):
     with pytest.raises((CorpusFormatError, ValueError)):

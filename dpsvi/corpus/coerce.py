@@ -43,7 +43,8 @@ def as_corpus(
           pairs (as in gensim) or a mapping with the columns ``ids`` and ``counts`` (as in Hugging
           Face datasets).
     vocabulary : path, sequence of str, mapping, or None
-        The words in order of id, or anything else `as_vocabulary` takes.
+        The words in order of id, or anything else `as_vocabulary` takes. None: those of texts
+        and frames, and of a file those that lie beside it.
     allow_fractional : bool
         Take counts that are not whole numbers.
     n_features : int or None

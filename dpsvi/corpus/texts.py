@@ -36,7 +36,7 @@ def texts_of(X) -> list | None:
     Raises
     ------
     CorpusFormatError
-        A document is neither, such as a missing value.
+        A document is neither, such as a missing value, or strings and lists are mixed.
     """
     if isinstance(X, (str, PathLike, Mapping, Iterator)) or hasattr(X, "tocsr"):
         return None
@@ -47,21 +47,29 @@ def texts_of(X) -> list | None:
         if X.ndim != 1 or X.dtype.kind not in "OUT":
             return None
         X = X.tolist()
-    if not is_text(next(filter(_holds_something, X), None)):
+    first = next(filter(_tells, X), None)
+    if not is_text(first):
         return None
+    strings = isinstance(first, str)
     for row, document in enumerate(X):
         if not (is_text(document) or (isinstance(document, _LISTS) and not len(document))):
             raise CorpusFormatError(
                 f"X: document {row}: expected a string or a list of words, got {document!r}"
             )
+        if _tells(document) and isinstance(document, str) != strings:
+            raise CorpusFormatError(f"X: document {row}: strings and lists of words are mixed")
     return list(X)
 
 
 def peek(X: Iterator) -> Iterable:
     """Return what the iterator X yields: as a list, if that are texts."""
-    first = next(X, None)
-    X = chain([] if first is None else [first], X)
-    return list(X) if is_text(first) else X
+    begun = []
+    for document in X:
+        begun.append(document)
+        if _tells(document):
+            break
+    X = chain(begun, X)
+    return list(X) if begun and is_text(begun[-1]) else X
 
 
 def is_text(document) -> bool:
@@ -77,6 +85,7 @@ def count_words(texts, vocabulary=None):
     Parameters
     ----------
     texts : list of str, or of lists of str
+        As :func:`texts_of` returns it.
     vocabulary : sequence of str or None
         The words to be counted, all others being left out; None: those of the texts.
 
@@ -87,14 +96,11 @@ def count_words(texts, vocabulary=None):
     Raises
     ------
     CorpusFormatError
-        There is no word, or strings and lists are mixed.
+        There is no word.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
-    strings = isinstance(next(filter(_holds_something, texts), ""), str)
-    for row, text in enumerate(texts):
-        if _holds_something(text) and isinstance(text, str) != strings:
-            raise CorpusFormatError(f"X: document {row}: strings and lists of words are mixed")
+    strings = isinstance(next(filter(_tells, texts), ""), str)
     options = {} if strings else {"analyzer": list}
     if strings and vocabulary is None and len(texts) >= FEWEST:
         options |= {"min_df": RARE, "max_df": COMMON}
@@ -112,6 +118,6 @@ def count_words(texts, vocabulary=None):
     return counts, words
 
 
-def _holds_something(document) -> bool:
-    """False of an empty string or list, which does not tell what the others are."""
+def _tells(document) -> bool:
+    """Whether `document` tells what the others are: an empty string or list does not."""
     return not hasattr(document, "__len__") or len(document) > 0

@@ -88,8 +88,10 @@ def _source(records):
 
 def _main_table(own, lost):
     marked = {(loss.corpus, loss.topics, loss.entrant) for loss in lost}
-    lines = [_row(["corpus", "K", "counting words", *OURS.values(), *PEERS])]
-    lines.append(_row(["---"] + ["---:"] * (2 + len(OURS) + len(PEERS))))
+    entrants = {entrant for cell in own.values() for entrant in cell}
+    peers = {name: rows for name, rows in PEERS.items() if entrants & {*rows}}
+    lines = [_row(["corpus", "K", "counting words", *OURS.values(), *peers])]
+    lines.append(_row(["---"] + ["---:"] * (2 + len(OURS) + len(peers))))
     for (corpus, topics), cell in own.items():
         values = [corpus, str(topics), _number(reading.unigram(cell))]
         for entrant in OURS:
@@ -98,7 +100,7 @@ def _main_table(own, lost):
             if passes not in (None, cells.READ_AT):
                 text += f" ({passes})"
             values.append(f"**{text}**" if (corpus, topics, entrant) in marked else text)
-        for rows in PEERS.values():
+        for rows in peers.values():
             values.append(
                 _pair(
                     [

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpsvi.errors import CorpusFormatError
+from dpsvi.files.io import atomic_path
 from experiments.panel import corpora, libraries
 from experiments.panel.run_one import launch
 from experiments.panel.store import Store
@@ -38,7 +39,8 @@ def main(arguments: Sequence[str]) -> int:
         print(f"nothing is on record in {chosen.out}", file=sys.stderr)
         return 1
     text = as_markdown(records, remarks)
-    (chosen.out / "table.md").write_text(text)
+    with atomic_path(chosen.out / "table.md") as path:
+        path.write_text(text)
     print(text)
     return bool(remarks)
 

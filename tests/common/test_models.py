@@ -205,15 +205,7 @@ def test_engines_with_one_thread_give_the_same_bits(name, rng):
 
 
 @every_member
-@pytest.mark.parametrize(
-    "more",
-    [
-        dict(n_jobs=2),
-        dict(engine="simulated", cluster=VirtualCluster(n_workers=3)),
-        dict(engine="simulated", cluster=VirtualCluster(n_workers=3, strategy="displacement")),
-    ],
-    ids=["threads", "decay", "displacement"],
-)
+@members.several_at_once
 def test_several_threads_and_workers_fit_as_well(name, more, rng):
     member = members.get(name)
     data = member.data(rng, 400)

@@ -84,6 +84,8 @@ def test_lists_of_words_are_counted_as_they_are(tokens):
     assert set(corpus.vocabulary) == {"the", *ANIMALS, *NUMBERS}
     assert corpus.n_tokens == sum(map(len, tokens))
     assert (as_corpus(iter(tokens)).to_csr() != corpus.to_csr()).nnz == 0
+    later = as_corpus(iter([[], *tokens]))
+    assert later.n_items == 1 + corpus.n_items and later.vocabulary == corpus.vocabulary
     lda = DPSVILDA(n_components=2, max_iter=2, random_state=0).fit(tokens)
     assert lda.vocabulary_ == corpus.vocabulary
     assert lda.transform([["cat", "unknown"], []]).shape == (2, 2)

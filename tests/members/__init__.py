@@ -7,6 +7,21 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import pytest
+
+from dpsvi import VirtualCluster
+
+# Parameters of fits in which several threads or workers step at the same time.
+several_at_once = pytest.mark.parametrize(
+    "more",
+    [
+        dict(n_jobs=2),
+        dict(engine="simulated", cluster=VirtualCluster(n_workers=3)),
+        dict(engine="simulated", cluster=VirtualCluster(n_workers=3, strategy="displacement")),
+    ],
+    ids=["threads", "decay", "displacement"],
+)
+
 
 class Member(NamedTuple):
     """One model.

@@ -56,27 +56,33 @@ class Documents:
         return as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
 
     def _count_words(self, texts, reset, grow) -> Corpus:
-        if reset and self.vectorizer is not None:
-            self.vectorizer_ = clone(self.vectorizer).fit(texts)
         if self._own_words:
-            if not hasattr(self, "vectorizer_"):
-                raise ValueError(
-                    "the model was fitted with a vectorizer of the user, which its file does not "
-                    "hold: pass vectorizer.transform(texts) instead of texts"
-                )
-            counts = self.vectorizer_.transform(texts)
-            words = tuple(map(str, self.vectorizer_.get_feature_names_out()))
-            return as_corpus(counts, words, allow_fractional=True)
-        if reset:
-            return as_corpus(texts)
-        if self.vocabulary_ is None:
+            counts, words = self._count_own_words(texts, reset)
+        elif reset:
+            counts, words = count_words(texts)
+        elif self.vocabulary_ is None:
             raise ValueError(
                 "texts need a model that knows its words, and this one was fitted to numbers"
             )
-        known = self.vocabulary_
-        if grow:
-            known += tuple(sorted({*count_words(texts)[1]} - {*known}))
-        return as_corpus(texts, known)
+        else:
+            known = self.vocabulary_
+            if grow:
+                known += tuple(sorted({*count_words(texts)[1]} - {*known}))
+            counts, words = count_words(texts, known)
+        return as_corpus(counts, words, allow_fractional=True)
+
+    def _count_own_words(self, texts, reset):
+        if reset:
+            self.vectorizer_ = clone(self.vectorizer)
+            counts = self.vectorizer_.fit_transform(texts)
+        elif hasattr(self, "vectorizer_"):
+            counts = self.vectorizer_.transform(texts)
+        else:
+            raise ValueError(
+                "the model was fitted with a vectorizer of the user, which its file does not "
+                "hold: pass vectorizer.transform(texts) instead of texts"
+            )
+        return counts, tuple(map(str, self.vectorizer_.get_feature_names_out()))
 
     def _readable(self, X, items):
         return Corpus(*items, self.n_features_in_, self.vocabulary_)

@@ -2,6 +2,7 @@
 
 import warnings
 
+import members
 import numpy as np
 import pytest
 from members.lda import degenerate
@@ -137,15 +138,7 @@ def test_engines_with_one_thread_give_the_same_bits(X):
 
 
 @both
-@pytest.mark.parametrize(
-    "more",
-    [
-        dict(n_jobs=2),
-        dict(engine="simulated", cluster=VirtualCluster(n_workers=3)),
-        dict(engine="simulated", cluster=VirtualCluster(n_workers=3, strategy="displacement")),
-    ],
-    ids=["threads", "decay", "displacement"],
-)
+@members.several_at_once
 def test_several_threads_and_workers_fit_as_well(corpus, kind, more):
     """The row that all steps change reaches all of them."""
     settings = dict(max_iter=8, batch_size=16)

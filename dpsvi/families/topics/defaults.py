@@ -15,6 +15,8 @@ from dpsvi.training import schedules
 FEWEST = 4  # documents in a step, unless the corpus has fewer
 MOST_RATE = 0.3  # of the rates that do not fall: with more, the last few documents have all the say
 DECAY = 0.7  # of the first rates
+SHORT = 30  # tokens a document, below which more passes are remembered
+MOST_LONGER = 3.0  # times as many, at most
 
 
 class Defaults(NamedTuple):
@@ -36,7 +38,9 @@ class Defaults(NamedTuple):
         document meets little of itself in the topics that explain it; the mean over the last
         passes then takes the noise out.
     memory_share : float
-        The same as a share of all passes, where that is more.
+        The same as a share of all passes, where that is more.  Short documents say little, and
+        topics need more of them: the share is up to `MOST_LONGER` times as large for documents
+        of fewer than `SHORT` tokens.
     big_start : int
         Documents of one big step that makes the first topics; 0: they are split documents.
     """
@@ -57,13 +61,17 @@ class Defaults(NamedTuple):
         """Documents in a step of a corpus of so many."""
         return int(np.clip(n_items // self.steps, FEWEST, self.most))
 
-    def schedule(self, offset: float, rate: float, first: int, steps_a_pass: int, n_passes: int):
+    def schedule(
+        self, offset: float, rate: float, first: int, steps_a_pass: int, n_passes: int,
+        document_tokens: float,
+    ):  # fmt: skip
         """Step sizes of a fit whose first step has the number `first`.
 
         They fall as usual, but not below the rate that forgets a pass in `memory` passes; over the
         last third of the passes they average.
         """
-        memory = max(self.memory, self.memory_share * n_passes)
+        longer = np.clip(SHORT / document_tokens, 1.0, MOST_LONGER)
+        memory = max(self.memory, longer * self.memory_share * n_passes)
         least = min(MOST_RATE, rate / (memory * steps_a_pass))
         if self.big_start:
             falling = schedules.constant(least)

@@ -89,9 +89,11 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
         if passes is None or stream or falling:  # who knows when the last third begins?
             return schedules.robbins_monro(self.learning_offset, DECAY, rate)
         first = passes.clock - passes.n_done
+        document_tokens = self._word_counts.sum() / passes.n_items
         return self._default().schedule(
-            self.learning_offset, rate, first, passes.steps_a_pass, passes.n_passes
-        )
+            self.learning_offset, rate, first, passes.steps_a_pass, passes.n_passes,
+            document_tokens,
+        )  # fmt: skip
 
     def _n_sweeps(self) -> int:
         return self.max_doc_update_iter or self._default().sweeps

@@ -101,8 +101,8 @@ class DPSVILDA(TopicEstimator):
     With ``learning_decay=None`` the step sizes of `fit` follow from the size of the corpus and
     `max_iter` (:class:`dpsvi.families.topics.defaults.Defaults`): they fall until the parameters
     remember a fifth of a pass (with the mean-field step one big step makes the first topics, and
-    the rate is that of a pass or a tenth of all from then on), and parameters are averaged over the
-    last third of the passes.
+    the rate is that of a pass or a tenth of all from then on, up to three tenths for documents of
+    fewer than 30 tokens), and parameters are averaged over the last third of the passes.
     A callback that ends a fit ends it before that.  `early_stopping`, with the collapsed step, and
     `partial_fit` have a kappa of 0.7 instead.  What ``"auto"`` learns, only `fit` learns.
 

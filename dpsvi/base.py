@@ -162,6 +162,7 @@ class Update(NamedTuple):
     end: np.ndarray | None  # real, (n, columns in use): of a worker alone, as nobody changed w
     change: np.ndarray | None  # else: end - base, real or (uint16) its bfloat16
     totals: np.ndarray  # float64, (n_columns,): where the column sums ended
+    n_items: int = 0  # items visited
 
 
 class Parameters(Protocol):
@@ -240,11 +241,15 @@ class Star(Strategy):
         Whether it calls :meth:`Parameters.retract`.
     as_sent : bool
         Whether the parameters of a lone worker (gamma = M = 1) become the master's as they are.
+    synchronous : bool
+        Whether workers go in rounds: all read the same parameters, and the updates of all of them
+        are merged at once.  Else nobody waits for others.
     reduced : int
         Global steps so far whose rate was unstable and was reduced.
     """
 
     topology = "star"
+    synchronous = False
     needs_log = False
     as_sent = True
     reduced = 0

@@ -36,11 +36,14 @@ def take_turns(
     workers = {rank: Worker(job) for rank in range(1, n_workers + 1)}
     inbox = {rank: deque() for rank in workers}
 
-    def to_master(rank, message):
-        master.take(rank, deliver(message, workers[rank].pool, master.pool))
+    def hand_out():
         while master.outbox:
             to, answer = master.outbox.pop(0)
             inbox[to].append(deliver(answer, master.pool, workers[to].pool))
+
+    def to_master(rank, message):
+        master.take(rank, deliver(message, workers[rank].pool, master.pool))
+        hand_out()
 
     for rank, worker in workers.items():
         to_master(rank, worker.hello())
@@ -52,6 +55,7 @@ def take_turns(
                 continue
             if on_turn is not None:
                 on_turn(master, turns)
+                hand_out()
                 if rank in master.lost:
                     continue
             turns += 1

@@ -1,5 +1,7 @@
 """Modules that are found by their name: those of a sub-package, and those of installed packages.
 
+A module whose name begins with an underscore is not one of them: others of its sub-package use it.
+
 An installed package offers one by an entry point of the sub-package's name::
 
     [project.entry-points."dpsvi.models"]
@@ -57,6 +59,7 @@ def _places(package: str) -> dict[str, str]:
     places = {
         found.name: f"{package}.{found.name}" + ".estimator" * found.ispkg
         for found in pkgutil.iter_modules(paths)
+        if not found.name.startswith("_")
     }
     for entry in entry_points(group=package):
         if entry.name in places:

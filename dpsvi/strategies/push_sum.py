@@ -4,10 +4,10 @@ Node i holds a mass x_i and a weight w_i, 1 at first, and fits with the de-biase
 
     z_i = prior + x_i / w_i.
 
-After B local steps it keeps half of both and sends the other half to one node, of the directed
-exponential graph: at distance 1, 2, 4, ... in turn.  Whoever receives adds.  No push changes the
-sums of x and w over all nodes and all messages on the way, and their quotient is the mean that all
-z tend to.  Neither does anybody wait: a node goes on with what has come.
+After B local steps it keeps half of both and sends the other half to one node of a directed graph,
+by default the exponential one: at distance 1, 2, 4, ... in turn.  Whoever receives adds.  No push
+changes the sums of x and w over all nodes and all messages on the way, and their quotient is the
+mean that all z tend to.  Neither does anybody wait: a node goes on with what has come.
 
 A local step on z_i moves it by exactly ``rho (target - z_i)``, so x_i by w_i times as much.  The
 other form, that moves x_i by ``rho (target - z_i)``, can leave the natural parameters' domain where
@@ -21,10 +21,10 @@ of it.  A push is dense: it sends, and costs, the whole matrix.
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar
 
 from dpsvi.base import Peers
+from dpsvi.strategies._graphs import Graph, check_graph, out_neighbour
 
 _NO_MASTER = "there is no master"
 # A node with less than this keeps what it has.  One that nobody sends to for a while, since others
@@ -34,6 +34,11 @@ _LEAST_SENT = 2.0**-20
 
 class Strategy(Peers):
     """See :class:`dpsvi.base.Peers`.
+
+    Parameters
+    ----------
+    graph : {"exponential", "ring", "complete"} or list of lists of int
+        Who sends to whom, see :mod:`dpsvi.strategies._graphs`.
 
     Attributes
     ----------
@@ -52,8 +57,9 @@ class Strategy(Peers):
         "master_works": _NO_MASTER,
     }
 
-    def __init__(self):
-        self.weight = 1.0
+    def __init__(self, graph: Graph = "exponential"):
+        check_graph(graph)
+        self.graph, self.weight = graph, 1.0
         self._node, self._n_nodes, self._n_sent = 0, 1, 0
         self._folded = 1.0  # the scale when the rows were last exactly the mass
 
@@ -64,12 +70,14 @@ class Strategy(Peers):
         self._folded = 1.0
 
     def target(self) -> int | None:
-        """The next node of the exponential graph."""
+        """The next out-neighbour; nobody while there is hardly any weight to share."""
         if self._n_nodes == 1 or self.weight < _LEAST_SENT:
             return None
-        distance = 2 ** (self._n_sent % math.ceil(math.log2(self._n_nodes)))
+        return self._next()
+
+    def _next(self) -> int | None:
         self._n_sent += 1
-        return (self._node + distance) % self._n_nodes
+        return out_neighbour(self.graph, self._node, self._n_nodes, self._n_sent - 1)
 
     def send(self, state) -> tuple[dict, dict]:
         """Half of the mass and the weight; the other half stays."""

@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from reference.lda import FixedPasses, TopicCorpus, count_visits, documents_of, svi
+from reference.lda import TopicCorpus, count_visits
+from reference.strategies import ETA, K, assert_close, first_of, lda, nodes_batches, steps_of
 from scipy.sparse import csr_array
 
 from dpsvi import (
@@ -22,7 +23,6 @@ from dpsvi.cluster.ranks.prepare import for_workers
 from dpsvi.cluster.virtual import Network, Timing
 from dpsvi.errors import DivergedError
 from dpsvi.kernels.jit import as_items
-from dpsvi.models.lda.model import make_model
 from dpsvi.training.job import Job
 from dpsvi.training.ledger import Passes
 from dpsvi.training.schedules import constant, robbins_monro
@@ -30,7 +30,6 @@ from dpsvi.training.state import State
 from experiments.simulated import peers_take_turns, take_turns
 
 FLOAT = np.dtype(np.float32)
-K, ALPHA, ETA, BATCH = 4, 0.3, 0.05, 10
 STARS = [name for name in strategies.names() if strategies.get(name).topology == "star"]
 SECOND, INSTANT = Timing(step=1.0, value=0.0), Network(0.0, np.inf)
 
@@ -38,41 +37,6 @@ SECOND, INSTANT = Timing(step=1.0, value=0.0), Network(0.0, np.inf)
 @pytest.fixture(scope="module")
 def corpus():
     return TopicCorpus(K, n_words=90, n_documents=200, n_tokens=40, alpha=0.1, seed=1).corpus()
-
-
-def lda(corpus, n_passes=2, schedule=None, **cluster):
-    model = make_model(corpus.n_features, K, ALPHA, ETA, local_step="mean_field", n_sweeps=5, tol=0)
-    state = State.start(model, np.random.default_rng(0), 1)
-    items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
-    passes = Passes(len(items.offsets) - 1, BATCH, n_passes, 5)
-    return Job(
-        state, items, passes, schedule or robbins_monro(50.0, 0.7), local_steps=1,
-        cluster=Cluster(**cluster),
-    )  # fmt: skip
-
-
-def steps_of(job, corpus):
-    """Batch and rate of every step, and a step of dense serial SVI in float64."""
-    numbers = range(job.passes.steps_a_pass)
-    epochs = range(job.passes.n_passes)
-    batches = [FixedPasses.batch(job.passes, epoch, i) for epoch in epochs for i in numbers]
-    rates = job.schedule(np.arange(len(batches)))
-
-    def step(w, batch, rate):
-        documents = documents_of(corpus)
-        return svi("mean_field", documents, w, ALPHA, ETA, [batch], [rate], n_sweeps=5)
-
-    return list(zip(batches, rates, strict=True)), step
-
-
-def first_of(job):
-    return job.state.natural()[:, :K].T.astype(np.float64)
-
-
-def assert_close(job, expected):
-    found = job.state.natural()[:, :K].T
-    np.testing.assert_allclose(found, expected, rtol=5e-3, atol=5e-3)
-    assert np.abs(found - expected).sum() < 2e-4 * expected.sum()
 
 
 # --- momentum ------------------------------------------------------------------------------------
@@ -192,17 +156,6 @@ def test_one_peer_is_serial_svi_bit_for_bit(corpus, schedule):
     peers_take_turns(ours, 1)
     engines.get("serial").fit(theirs)
     assert np.array_equal(ours.state.natural(), theirs.state.natural())
-
-
-def nodes_batches(job, n_nodes):
-    """Batches of each node, in the order in which it makes them: a part of every pass."""
-    n_steps = job.passes.steps_a_pass
-    cuts = np.linspace(0, n_steps, n_nodes + 1).round().astype(int)
-    return [
-        [FixedPasses.batch(job.passes, epoch, step)
-         for epoch in range(job.passes.n_passes) for step in range(begin, end)]
-        for begin, end in zip(cuts[:-1], cuts[1:], strict=True)
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("n_nodes, delay", [(1, 0), (2, 0), (4, 0), (4, 5), (3, 2)])
@@ -488,7 +441,17 @@ def test_a_slow_peer_holds_nobody_up(texts, serial):
     ({"strategy": "push_sum", "master_batch": 2}, "'push_sum' has no master_batch=2: there is no"),
     ({"strategy": "push_sum", "waiting": 0.1}, "nobody waits"),
     ({"strategy": "push_sum", "statistics": "bfloat16"}, "lost from the mass"),
-    ({"strategy": "push_sum", "strategy_options": {"alpha": 0.1}}, r"may name \[\], got 'alpha'"),
+    ({"strategy": "push_sum", "strategy_options": {"alpha": 0.1}},
+     r"may name \['graph'\], got 'alpha'"),
+    ({"strategy": "push_sum", "strategy_options": {"graph": "star"}}, "graph must be one of"),
+    ({"strategy": "gala", "strategy_options": {"graph": [[1], [2]]}}, "node 1 must send to others"),
+    ({"strategy": "gala", "strategy_options": {"graph": [[1], [0], [0]]}}, "not every node can"),
+    ({"strategy": "gala", "global_rate": 0.5}, "there is no master"),
+    ({"strategy": "gossip", "strategy_options": {"probability": 0}}, "probability must be"),
+    ({"strategy": "local_sgd", "master_batch": 2}, "all workers of a round"),
+    ({"strategy": "local_sgd", "prefetch": True}, "when the last one has been merged"),
+    ({"strategy": "diloco", "strategy_options": {"momentum": 1.0}}, "momentum must be .* < 1"),
+    ({"strategy": "diloco", "strategy_options": {"outer_rate": 2}}, "outer_rate must be"),
     ({"strategy": "decay", "strategy_options": {"alpha": 0.1}}, r"may name \[\], got 'alpha'"),
 ])  # fmt: skip
 def test_options_that_are_refused(cluster, what):

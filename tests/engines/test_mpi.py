@@ -95,6 +95,8 @@ def test_one_worker_over_mpi_is_serial_bit_for_bit(kind, fit):
         ['strategy="displacement"', 'lr_rule="per_T"', "learning_rate=0.2", "local_steps=2"],
         ['strategy="momentum"', 'strategy_options={"momentum": 0.5}'], ['strategy="elastic"'],
         ['strategy="push_sum"'], ['strategy="push_sum"', "n_jobs=2", 'sharding="shard"'],
+        ['strategy="gossip"'], ['strategy="gala"'], ['strategy="local_sgd"', 'sharding="shard"'],
+        ['strategy="diloco"', 'strategy_options={"momentum": 0.3}'],
     ],
     ids=lambda settings: settings[0] + settings[-1] * (len(settings) > 2),
 )  # fmt: skip

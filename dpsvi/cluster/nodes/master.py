@@ -1,7 +1,8 @@
 """The master: hands out steps and rows, merges updates.  Alg. 1 and 3.
 
-It waits for nobody: each message is answered when it can be, in the order of arrival.  It knows
-nothing of MPI: messages go in by :meth:`Master.take`, answers come out in `outbox`.
+It waits for nobody, unless the strategy wants rounds: each message is answered when it can be, in
+the order of arrival.  It knows nothing of MPI: messages go in by :meth:`Master.take`, answers come
+out in `outbox`.
 """
 
 from __future__ import annotations
@@ -189,7 +190,10 @@ class Master:
         grant = self._grants.pop(report["work_id"])
         self.passes.done(grant.worker, grant.work, report["n_done"])
         self._collected.append(Collected.of(grant, report, message))
-        if len(self._collected) >= self.job.cluster.master_batch:
+        together = self.job.cluster.master_batch
+        if self.strategy.synchronous:
+            together = self.n_workers
+        if len(self._collected) >= together:
             self._merge()
 
     def _merge(self):
@@ -227,6 +231,8 @@ class Master:
 
     def _answer(self, ask) -> bool:
         if ask.want is not None:
+            if self.strategy.synchronous and self._collected:
+                return False  # the round has begun to end
             grant = self._grants[ask.want]
             in_flight, room = self._in_flight(), self._allotment.room(self.n_workers)
             if in_flight and in_flight + grant.work.n_steps > room:

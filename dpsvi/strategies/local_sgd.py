@@ -1,0 +1,55 @@
+"""Local SGD (Stich 2019) and federated averaging (McMahan et al. 2017): rounds of means.
+
+All workers read the same parameters v, make B local steps each, and the master takes the mean of
+where they ended, with the items that each has seen as weights::
+
+    v <- sum_i n_i u_i / sum_i n_i
+
+Then the next round begins: a worker waits for the slowest one, and nothing is stale.  The mean is
+convex, so v stays a valid natural parameter.
+
+With ``sharding="shard"`` and ``local_steps`` of E passes over a shard this is federated averaging
+with all clients in every round.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from dpsvi.base import Parameters, Star, Update
+
+
+class Strategy(Star):
+    """See :class:`dpsvi.base.Star`."""
+
+    synchronous = True
+    replicas = True
+    incremental = False  # the mean of n workers would get 1 / n of each change
+    refuses: ClassVar[dict[str, str]] = {
+        "master_batch": "all workers of a round are merged at once",
+        "global_rate": "the mean of all workers is taken as it is",
+        "strict": "there is no unstable rate",
+        "prefetch": "a round is read when the last one has been merged, not before",
+        "waiting": "all wait for the slowest worker",
+    }
+
+    def __call__(self, parameters: Parameters, updates: list[Update]) -> None:
+        """Take the mean, in parts: of the decays and of the statistics."""
+        if len(updates) == 1:
+            parameters.decay(updates[0], 1.0)
+            parameters.add(updates[0], 1.0)
+            return
+        weights = shares_of(updates)
+        parameters.combine(float(weights @ [update.decay for update in updates]))
+        for weight, update in zip(weights, updates, strict=True):
+            parameters.add(update, weight)
+
+
+def shares_of(updates: list[Update]) -> np.ndarray:
+    """Weights of the updates in a mean: float64, (n,), their sum is 1."""
+    n_items = np.array([update.n_items for update in updates], np.float64)
+    if not n_items.any():
+        return np.full(len(updates), 1 / len(updates))
+    return n_items / n_items.sum()

@@ -1,0 +1,95 @@
+"""Gossip without a master against dense replays: GoSGD and GALA."""
+
+import numpy as np
+import pytest
+from reference.strategies import ETA, assert_close, first_of, lda, nodes_batches, steps_of
+
+from dpsvi import engines
+from dpsvi.cluster.nodes.peer import Peer
+from dpsvi.training.schedules import constant
+from experiments.simulated import peers_take_turns
+
+
+@pytest.mark.parametrize("strategy", ["gossip", "gala"])
+def test_one_node_is_serial_svi_bit_for_bit(corpus, strategy):
+    ours, theirs = (lda(corpus, 8, constant(0.5), strategy=strategy) for _ in range(2))
+    peers_take_turns(ours, 1)
+    engines.get("serial").fit(theirs)
+    assert np.array_equal(ours.state.natural(), theirs.state.natural())
+
+
+@pytest.mark.parametrize("probability", [0.2, 1.0])
+@pytest.mark.parametrize("n_nodes, delay", [(2, 0), (4, 0), (4, 5)])
+def test_gosgd_is_its_equations(corpus, n_nodes, delay, probability):
+    """With x and a as in the paper; who is sent to is recorded, and is what was drawn."""
+    job = lda(corpus, strategy="gossip", strategy_options={"probability": probability})
+    _, step = steps_of(job, corpus)
+    batches = nodes_batches(job, n_nodes)
+    x, a = [first_of(job)] * n_nodes, [1 / n_nodes] * n_nodes
+    draws = [np.random.default_rng([n_nodes, node]) for node in range(n_nodes)]
+    done, flying, turn, n_sent = [0] * n_nodes, [], 0, 0
+    while any(done[i] < len(batches[i]) for i in range(n_nodes)):
+        for i in range(n_nodes):
+            for _, to, sent, share in [f for f in flying if f[0] <= turn]:
+                x[to] = (a[to] * x[to] + share * sent) / (a[to] + share)
+                a[to] += share
+            flying = [f for f in flying if f[0] > turn]
+            if done[i] < len(batches[i]):
+                rate = job.schedule(np.array([n_nodes * done[i]]))[0]
+                x[i] = step(x[i], batches[i][done[i]], rate)
+                if draws[i].random() < probability:
+                    to = (i + int(draws[i].integers(1, n_nodes))) % n_nodes
+                    a[i] /= 2
+                    flying.append((turn + delay, to, x[i], a[i]))
+                    n_sent += 1
+                done[i] += 1
+            turn += 1
+    weights = a + [f[3] for f in flying]
+    expected = sum(w * v for w, v in zip(weights, x + [f[2] for f in flying], strict=True))
+    peers_take_turns(job, n_nodes, delay)
+    assert sum(weights) == pytest.approx(1)
+    assert n_sent == pytest.approx(probability * turn, rel=0.5)
+    assert_close(job, expected)
+
+
+@pytest.mark.parametrize("graph", ["ring", "complete", [[1], [2, 0], [3], [0]]])
+@pytest.mark.parametrize("delay", [0, 5])
+def test_gala_is_its_equations(corpus, graph, delay):
+    n_nodes = 4
+    job = lda(corpus, strategy="gala", strategy_options={"graph": graph})
+    _, step = steps_of(job, corpus)
+    batches = nodes_batches(job, n_nodes)
+    x, done, flying, turn = [first_of(job)] * n_nodes, [0] * n_nodes, [], 0
+    ways = {"ring": [[1], [2], [3], [0]],
+            "complete": [[1, 2, 3], [2, 3, 0], [3, 0, 1], [0, 1, 2]]}  # fmt: skip
+    ways = ways[graph] if isinstance(graph, str) else graph
+    while any(done[i] < len(batches[i]) for i in range(n_nodes)):
+        for i in range(n_nodes):
+            for _, to, copy in [f for f in flying if f[0] <= turn]:
+                x[to] = (x[to] + copy) / 2
+            flying = [f for f in flying if f[0] > turn]
+            if done[i] < len(batches[i]):
+                rate = job.schedule(np.array([n_nodes * done[i]]))[0]
+                x[i] = step(x[i], batches[i][done[i]], rate)
+                flying.append((turn + delay, ways[i][done[i] % len(ways[i])], x[i]))
+                done[i] += 1
+            turn += 1
+    assert np.all(sum(x) / n_nodes >= ETA * 0.999)
+    peers_take_turns(job, n_nodes, delay)
+    assert_close(job, sum(x) / n_nodes)
+
+
+def test_gala_agents_stay_together(corpus):
+    """With copies sent they are near each other, without they part."""
+    apart = []
+    for ready in (True, False):
+        job = lda(corpus, 6, constant(0.3), strategy="gala")
+        peers = [Peer(job, node, 4) for node in range(4)]
+        while not all(peer.finished for peer in peers):
+            for peer in peers:
+                if not peer.finished and (found := peer.turn(lambda to, ready=ready: ready)):
+                    to, message = found
+                    peers[to].take(message)
+        x = np.array([peer.state.natural() for peer in peers])
+        apart.append(np.abs(x - x.mean(axis=0)).sum() / x.mean(axis=0).sum())
+    assert apart[0] < 0.7 * apart[1]

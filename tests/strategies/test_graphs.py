@@ -1,0 +1,45 @@
+"""Directed graphs: whoever follows them comes everywhere, and every node is sent to as often."""
+
+import numpy as np
+import pytest
+
+from dpsvi.strategies._graphs import NAMES, check_graph, out_neighbour
+
+
+@pytest.mark.parametrize("n_nodes", [2, 3, 5, 8, 13])
+@pytest.mark.parametrize("graph", NAMES)
+def test_a_named_graph(graph, n_nodes):
+    turns = 24 * (n_nodes - 1)
+    sent = np.array([
+        [out_neighbour(graph, node, n_nodes, turn) for node in range(n_nodes)]
+        for turn in range(turns)
+    ])  # fmt: skip
+    assert np.all(sent != np.arange(n_nodes)), "nobody sends to itself"
+    assert np.all(np.sort(sent, axis=1) == np.arange(n_nodes)), "all are sent to, in each turn"
+    known = np.eye(n_nodes, dtype=bool)
+    rounds = {"exponential": int(np.ceil(np.log2(n_nodes))), "ring": n_nodes - 1,
+              "complete": n_nodes - 1}[graph]  # fmt: skip
+    for turn in range(rounds):
+        before = known.copy()
+        for node, to in enumerate(sent[turn]):
+            known[to] |= before[node]
+    assert known.all(), "after so many turns all have heard of all"
+
+
+def test_a_list_of_neighbours_is_gone_through_in_turn():
+    graph = [[1, 2], [0], [1]]
+    check_graph(graph)
+    assert [out_neighbour(graph, 0, 3, turn) for turn in range(3)] == [1, 2, 1]
+    with pytest.raises(ValueError, match="graph has 3 nodes, the fit has 4"):
+        out_neighbour(graph, 0, 4, 0)
+
+
+@pytest.mark.parametrize(("graph", "error", "what"), [
+    ("torus", ValueError, "graph must be one of"), (3, TypeError, "graph must be one of"),
+    ([[1], []], ValueError, "node 1 must send to others of 0 to 1"),
+    ([[1], [1]], ValueError, "node 1 must send to others"),
+    ([[1], [0], [0]], ValueError, "not every node can reach every other one"),
+])  # fmt: skip
+def test_bad_graphs(graph, error, what):
+    with pytest.raises(error, match=what):
+        check_graph(graph)

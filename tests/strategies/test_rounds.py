@@ -1,0 +1,117 @@
+"""Strategies that go in rounds against dense replays: local SGD, federated averaging, DiLoCo."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from reference.strategies import ETA, assert_close, first_of, lda, steps_of
+
+from dpsvi import engines
+from dpsvi.cluster.ranks.prepare import for_workers
+from dpsvi.strategies.local_sgd import shares_of
+from dpsvi.training.schedules import constant
+from experiments.simulated import take_turns
+
+ROUNDS = ["local_sgd", "diloco"]
+
+
+def mean_of_round(job, corpus, v, n_workers, t, b_steps):
+    """Where workers end that all begin at v: the mean; each makes the next `b_steps` steps."""
+    steps, step = steps_of(job, corpus)
+    ends = []
+    for worker in range(n_workers):
+        u = v
+        first = t + worker * b_steps
+        for batch, rate in [(batch, rate) for batch, rate, *_ in steps[first : first + b_steps]]:
+            u = step(u, batch, rate)
+        ends.append(u)
+    return sum(ends) / n_workers
+
+
+@pytest.mark.parametrize("b_steps", [1, 2])
+@pytest.mark.parametrize("n_workers", [2, 4])
+def test_local_sgd_is_its_equations(corpus, n_workers, b_steps):
+    """In rounds the mean of all ends; nobody reads what others of the same round have made."""
+    job = lda(corpus, strategy="local_sgd")._replace(local_steps=b_steps)
+    v, n_steps = first_of(job), 2 * job.passes.steps_a_pass
+    for t in range(0, n_steps, n_workers * b_steps):
+        v = mean_of_round(job, corpus, v, n_workers, t, b_steps)
+    master = take_turns(job, n_workers)
+    assert master.parameters.version == n_steps / (n_workers * b_steps)
+    assert all(exchange.staleness == 0 for exchange in master.exchanges)
+    assert_close(job, v)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("eta, schedule", [(0.7, None), (1.0, constant(0.4))])
+def test_diloco_is_its_equations(corpus, momentum, eta, schedule):
+    """Nesterov on the two parts of the mean displacement; eta is reduced where it must be."""
+    n_workers = 2
+    options = {"momentum": momentum, "outer_rate": eta}
+    job = lda(corpus, schedule=schedule, strategy="diloco", strategy_options=options)
+    steps, step = steps_of(job, corpus)
+    v, c, velocity, reduced = first_of(job), 0.0, 0.0, 0
+    for t in range(0, len(steps), n_workers):
+        mean = mean_of_round(job, corpus, v, n_workers, t, 1)
+        taken = np.mean([rate for _, rate in steps[t : t + n_workers]])
+        found = mean - v + taken * (v - ETA)  # the statistics of the displacement
+        c, velocity = momentum * c + taken, momentum * velocity + found
+        decay, target = taken + momentum * c, found + momentum * velocity
+        rate = min(eta, 1 / decay)
+        reduced += rate < eta
+        v = v + rate * (target - decay * (v - ETA))
+        assert np.all(v >= ETA * 0.999)
+    take_turns(job, n_workers)
+    assert_close(job, v)
+    assert bool(reduced) == (momentum == 0.9 and eta == 1.0) or momentum == 0.5
+
+
+def test_diloco_without_momentum_and_of_rate_1_is_local_sgd(corpus):
+    found = []
+    for cluster in ({"strategy": "local_sgd"},
+                    {"strategy": "diloco",
+                     "strategy_options": {"momentum": 0, "outer_rate": 1}}):  # fmt: skip
+        job = lda(corpus, **cluster)
+        take_turns(job, 3)
+        found.append(job.state.natural())
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
+
+
+def test_federated_averaging_weighs_clients_by_their_items(corpus):
+    """Shards of 98 and 97 documents, one local pass a round: so many items count in the mean."""
+    some = corpus.select(slice(0, 195))
+    job = lda(some, 3, constant(0.1), strategy="local_sgd", sharding="shard")
+    job = for_workers(job, job.cluster, 2)._replace(local_steps=10, schedule=constant(0.1))
+    master = take_turns(job, 2)
+    rounds = [master.exchanges[i : i + 2] for i in range(0, len(master.exchanges), 2)]
+    assert len(rounds) == 3 and all({e.worker for e in pair} == {1, 2} for pair in rounds)
+    assert [sorted(e.n_items for e in pair) for pair in rounds] == [[97, 98]] * 3
+
+
+def test_weights_are_shares_of_items():
+    updates = [SimpleNamespace(n_items=n) for n in (30, 10)]
+    np.testing.assert_allclose(shares_of(updates), [0.75, 0.25])
+
+
+@pytest.mark.parametrize("strategy", ROUNDS)
+def test_one_worker_of_a_round(corpus, strategy):
+    """Alone, local SGD is serial SVI to the bit; DiLoCo is not."""
+    ours, theirs = (lda(corpus, 4, constant(0.2), strategy=strategy) for _ in range(2))
+    take_turns(ours, 1)
+    engines.get("serial").fit(theirs)
+    assert np.array_equal(ours.state.natural(), theirs.state.natural()) == (strategy == "local_sgd")
+
+
+@pytest.mark.parametrize("strategy", ROUNDS)
+def test_a_round_goes_on_without_a_lost_worker(corpus, strategy):
+    """Dropped in the middle of a round, with others waiting: no hang, and no step is lost."""
+    job = lda(corpus, 4, strategy=strategy)
+    dropped = {5: 2, 12: 4}
+
+    def drop(master, turns):
+        if turns in dropped:
+            master.drop(dropped[turns], "killed")
+
+    master = take_turns(job, 4, drop)
+    assert sorted(master.lost) == [2, 4] and master.passes.finished
+    assert job.state.items == 4 * 200

@@ -1,0 +1,50 @@
+"""A rank lost in a fit by another strategy than the default: killed, or frozen in a round."""
+
+import signal
+
+import pytest
+from tools.lda_fits import arguments, go_on, lost, training
+from tools.mpiexec import EVERY_MPI, launch, needs, until
+
+from dpsvi import DPSVILDA, load_corpus
+
+pytestmark = [pytest.mark.fault, pytest.mark.mpi]
+
+
+@pytest.fixture(scope="module")
+def score(corpus_file):
+    """Perplexity of a fit on the corpus, and that of one without faults over the same passes."""
+    corpus = load_corpus(corpus_file)
+    serial = DPSVILDA(5, max_iter=40, batch_size=4, random_state=0).fit(corpus_file)
+    return lambda out: DPSVILDA.load(out).perplexity(corpus) / serial.perplexity(corpus)
+
+
+@needs("openmpi")
+@pytest.mark.parametrize("strategy", ["local_sgd", "gossip", "gala"])
+def test_killed(strategy, corpus_file, tmp_path, score):
+    """It is named, the others go on, in rounds or not, and come as far."""
+    out = tmp_path / "run"
+    given = arguments(corpus_file, out, 100, "--strategy", strategy)
+    run = launch("openmpi", 4, *given, options=["--with-ft", "ulfm"])
+    until(lambda: training(out))
+    run.send(2)
+    until(lambda: lost(out, 2))
+    go_on(out)
+    assert run.wait() == 0, run.err
+    assert "rank 2 is lost (its process ended)" in run.err
+    assert score(out) < 1.02
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_frozen_in_a_round(kind, corpus_file, tmp_path, score):
+    """All others wait for it, no longer than `silent_seconds`."""
+    out = tmp_path / "run"
+    given = arguments(corpus_file, out, 100, "--strategy", "local_sgd", "--silent-seconds", "3")
+    run = launch(kind, 4, *given)
+    until(lambda: training(out))
+    run.send(3, signal.SIGSTOP)
+    until(lambda: lost(out, 3))
+    go_on(out)
+    assert run.wait() == 0, run.err
+    assert "not heard of for" in run.err
+    assert score(out) < 1.02

@@ -36,8 +36,8 @@ def run(task: Task, n_steps: int) -> None:
     n_threads = len(task.works)
     crew = _crew(n_threads)
     # Signals are heard in the main thread alone: any other works itself, on rows that its core
-    # has in its cache (a worker just received them): 4 to 6 % faster than a thread that is woken
-    # (one worker over MPI, 16 pairs on 2 noisy cores, not kept).
+    # has in its cache (a worker just received them).  A thread that is woken would have to fetch
+    # them.
     works_too = threading.current_thread() is not threading.main_thread()
     futures = [crew.submit(body, thread) for thread in range(int(works_too), n_threads)]
     try:

@@ -50,9 +50,9 @@ class Gaussian:
         )  # fmt: skip
         n_clusters = min(n_states, len(np.unique(points, axis=0)))
         seed = int(rng.integers(np.iinfo(np.int32).max))
-        # Of 24 fits to data of experiments.family 7 ended in a worse optimum from one start of
-        # k-means than from five, 1 in a better one; the other four starts cost 0.05 s.  Threads of
-        # it wait for each other: with 10 processes on 2 cores it took 12 s instead of 0.2 s.
+        # From one start of k-means fits end in a worse optimum more often than from five, and the
+        # other four cost little.  Its threads wait for each other, very long where other processes
+        # keep the cores busy: so it has one.
         with threadpool_limits(1):
             clusters = KMeans(n_clusters, n_init=5, random_state=seed).fit(points)
         resp, diagonal = np.eye(n_states)[clusters.labels_], prior.covariance.ndim == 1

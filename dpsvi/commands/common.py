@@ -6,10 +6,10 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from dpsvi.errors import DpsviError, UsageError, check_choice
+from dpsvi.errors import DataFormatError, DpsviError, UsageError, check_choice
 
 
 def add_output_arguments(parser, default=argparse.SUPPRESS) -> None:
@@ -25,8 +25,11 @@ def add_corpus_arguments(parser, required: bool = True) -> None:
         "--corpus", required=required, metavar="PATH",
         help="UCI docword, Matrix Market, LDA-C (each plain or .gz), npz CSR, or dataset:NAME",
     )  # fmt: skip
+    group.add_argument(
+        "--texts", action="store_true", help="PATH holds one text a line, plain or .gz"
+    )
     group.add_argument("--vocab", metavar="PATH", help="one word a line; default: found beside")
-    group.add_argument("--encoding", default="utf-8", help="of the vocabulary [%(default)s]")
+    group.add_argument("--encoding", default="utf-8", help="of vocabulary and texts [%(default)s]")
     group.add_argument("--allow-fractional", action="store_true", help="accept fractional counts")
     group.add_argument("--max-bytes", type=int, metavar="N", help="lift the cap on decompression")
     group.add_argument("--no-cache", action="store_true", help="do not keep the parsed corpus")
@@ -42,17 +45,38 @@ def collective(args) -> bool:
     return size > 1 and engines.get(name).collective
 
 
-def read_corpus(args):
+def read_corpus(args, words=None):
     """Load the corpus of :func:`add_corpus_arguments`.
 
     On several processes rank 0 parses, and the others share its pages.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+    words : sequence of str or None
+        Those of a fitted model: of texts, only they are counted.
+
+    Raises
+    ------
+    DataFormatError
+        A file cannot be opened, or is no corpus.
     """
     from dpsvi.cluster.ranks.world import in_turn
 
-    if collective(args):
-        with in_turn():
-            return _read_corpus(args)
-    return _read_corpus(args)
+    with in_turn() if collective(args) else nullcontext():
+        try:
+            return _read_texts(args, words) if args.texts else _read_corpus(args)
+        except OSError as error:
+            name = error.filename or args.corpus
+            raise DataFormatError(f"{name}: cannot be read: {error.strerror or error}") from error
+
+
+def _read_texts(args, words):
+    from dpsvi.corpus import as_corpus
+    from dpsvi.corpus.stream import read_lines
+
+    texts = read_lines(args.corpus, args.encoding, args.max_bytes)
+    return as_corpus(texts, words if args.vocab is None else args.vocab)
 
 
 def _read_corpus(args):

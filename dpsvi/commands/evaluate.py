@@ -25,7 +25,7 @@ def run(args) -> None:
     from dpsvi.errors import DataFormatError
 
     estimator = load_estimator(args.model)
-    corpus = read_corpus(args)
+    corpus = read_corpus(args, estimator.vocabulary_)
     with refused_as(DataFormatError):
         result = estimator.evaluate(corpus, seed=args.seed)._asdict()
         result["bound_perplexity"] = estimator.perplexity(corpus, kind="bound")

@@ -60,7 +60,7 @@ def _settings(args, path) -> tuple[str, argparse.Namespace]:
         )
     if "engine" not in given and not _simulated(settings.get("engine")):
         settings["engine"] = None  # whatever this launch calls for
-    merged = argparse.Namespace(**{"set": [], **settings, **given})
+    merged = argparse.Namespace(**{"set": [], "texts": False, **settings, **given})
     check_used(given, engine_of(merged))
     return kept, merged
 

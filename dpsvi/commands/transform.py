@@ -30,7 +30,8 @@ def run(args) -> None:
     if not args.out.endswith((".npy", ".csv")):
         raise UsageError(f"--out must end in .npy or .csv, got {args.out!r}")
     check_out(args.out)
-    estimator, corpus = load_estimator(args.model), read_corpus(args)
+    estimator = load_estimator(args.model)
+    corpus = read_corpus(args, estimator.vocabulary_)
     with refused_as(DataFormatError):
         theta = estimator.transform(corpus).astype(np.float32)
     with atomic_path(args.out) as temporary, open(temporary, "wb") as file:

@@ -6,6 +6,7 @@ never depends on what the compressed data claim or how repetitive they are.
 
 from __future__ import annotations
 
+import codecs
 import zlib
 from collections.abc import Iterator
 from os import PathLike
@@ -60,6 +61,37 @@ def read_blocks(path: str | PathLike, max_bytes: int | None = None) -> Iterator[
         return
     with open(path, "rb") as file:
         yield from iter(lambda: file.read(BLOCK), b"")
+
+
+def read_lines(
+    path: str | PathLike, encoding: str = "utf-8", max_bytes: int | None = None
+) -> list[str]:
+    """All lines of a plain or gzip file, without their ends and without a byte-order mark.
+
+    Parameters
+    ----------
+    path, max_bytes
+        As in :func:`read_blocks`.
+    encoding : str
+
+    Raises
+    ------
+    CorpusFormatError
+        ``file:line: reason`` for bytes not in `encoding`, and for damaged gzip data.
+    """
+    try:
+        data = b"".join(read_blocks(path, max_bytes))
+    except StreamError as error:
+        raise CorpusFormatError.at(path, 1, error) from error
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        reason = f"not {encoding} ({error.reason}); name another with encoding="
+        raise CorpusFormatError.at(path, line, reason) from error
+    text = text.removeprefix(codecs.BOM_UTF8.decode("utf-8"))
+    # Only "\n" ends a line: str.splitlines would also cut at rare characters inside words.
+    return text.removesuffix("\n").split("\n")
 
 
 class LineReader:

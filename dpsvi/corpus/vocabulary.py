@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 
-from dpsvi.corpus.stream import StreamError, read_blocks
+from dpsvi.corpus.stream import read_lines
 from dpsvi.errors import CorpusFormatError
 
 
@@ -48,19 +47,7 @@ def read_vocabulary(path: str | PathLike, encoding: str = "utf-8") -> tuple[str,
     CorpusFormatError
         ``file:line: reason`` for bytes not in ``encoding``, empty and repeated words.
     """
-    try:
-        data = b"".join(read_blocks(path))
-    except StreamError as error:
-        raise CorpusFormatError.at(path, 1, error) from error
-    try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        reason = f"not {encoding} ({error.reason}); name another with encoding="
-        raise CorpusFormatError.at(path, line, reason) from error
-    text = text.removeprefix(codecs.BOM_UTF8.decode("utf-8"))
-    # Only "\n" ends a line: str.splitlines would also cut at rare characters inside words.
-    lines = text.removesuffix("\n").split("\n")
+    lines = read_lines(path, encoding)
     return _distinct((line.strip() for line in lines), lambda i: f"{path}:{i + 1}")
 
 

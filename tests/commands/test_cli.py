@@ -124,7 +124,7 @@ def cut(corpus, tmp_path):
 @pytest.mark.parametrize(
     ("argv", "code", "message"),
     [
-        (["fit", "lda", "--corpus", "NOWHERE"], 1, "NOWHERE"),
+        (["fit", "lda", "--corpus", "NOWHERE"], 3, "NOWHERE"),
         (["fit", "lda", "--corpus", "CUT"], 3, "docword.cut.txt:"),
         (["fit", "lda", "--corpus", "CORPUS", "--topics", "0"], 2, "--topics must be"),
         (["fit", "lda", "--corpus", "CORPUS", "--learning-decay", "2"], 2, "learning_decay"),
@@ -244,3 +244,49 @@ def test_help_is_quick():
     loaded = done.stdout.splitlines()[-1].split()
     assert "dpsvi.commands.fit" in loaded
     assert not {"numpy", "scipy", "numba", "sklearn"} & set(loaded)
+
+
+# --- texts ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """One text a line, of two kinds that share no word but the first."""
+    rng = np.random.default_rng(0)
+    kinds = [["cat", "dog", "mouse", "bird"], ["engine", "wheel", "brake", "café"]]
+    lines = [" ".join(["both", *rng.choice(kinds[i % 2], 12)]) for i in range(60)]
+    path = tmp_path_factory.mktemp("texts") / "texts.txt"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_texts_in_words_out(texts, tmp_path, capsys):
+    out = tmp_path / "run"
+    assert main(["fit", "lda", "--corpus", str(texts), "--texts", "--topics", "2", "--passes", "30",
+                 "--held-out", "0", "--quiet", "--out", str(out)]) == 0  # fmt: skip
+    assert {"both", "café"} < set((out / "vocab.txt").read_text("utf-8").split())
+    new = tmp_path / "new.txt"
+    new.write_text("a dog and a bird\nwheel wheel unknown\n", encoding="utf-8")
+    assert main(["transform", str(out), "--corpus", str(new), "--texts", "--out",
+                 str(tmp_path / "theta.npy")]) == 0  # fmt: skip
+    theta = np.load(tmp_path / "theta.npy")
+    assert theta.shape == (2, 2) and theta[0].argmax() != theta[1].argmax()
+    capsys.readouterr()
+    assert main(["evaluate", str(out), "--corpus", str(texts), "--texts", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["perplexity"] < 9
+
+
+def test_texts_in_another_encoding(texts, tmp_path, capsys):
+    latin = tmp_path / "latin.txt"
+    latin.write_bytes(texts.read_text("utf-8").encode("latin-1"))
+    given = ["fit", "lda", "--corpus", str(latin), "--texts", *FIT, "--out", str(tmp_path / "run")]
+    assert main(given) == 3
+    assert "latin.txt:" in capsys.readouterr().err
+    assert main([*given, "--encoding", "latin-1"]) == 0
+
+
+def test_a_corpus_that_is_not_there_is_bad_data(tmp_path, capsys):
+    for texts in ([], ["--texts"]):
+        path = str(tmp_path / "absent.txt")
+        assert main(["fit", "lda", "--corpus", path, *texts, "--out", str(tmp_path / "run")]) == 3
+        assert "absent.txt" in capsys.readouterr().err

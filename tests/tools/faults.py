@@ -15,6 +15,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+import quick_start  # noqa: F401
 
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.peer import Peer

@@ -52,16 +52,16 @@ def test_checkpoints_of_peers_hold_all_that_was_done(kind, corpus_file, tmp_path
 def test_a_frozen_peer(kind, on_lost, corpus_file, tmp_path, serial):
     """Named in time; then the others go on without its mass, or the fit ends, as told."""
     out = tmp_path / "run"
-    run = launch(kind, 4, *arguments(
+    run = launch(kind, 3, *arguments(
         corpus_file, out, PASSES, "--silent-seconds", "3", "--on-lost", on_lost
     ))  # fmt: skip
     until(lambda: training(out))
-    run.send(3, signal.SIGSTOP)
+    run.send(2, signal.SIGSTOP)
     if on_lost == "drop":
-        until(lambda: lost(out, 3))
+        until(lambda: lost(out, 2))
         go_on(out)
     code = run.wait()
-    assert "rank 3 is lost" in run.err and "not heard of for" in run.err, run.err
+    assert "rank 2 is lost" in run.err and "not heard of for" in run.err, run.err
     if on_lost == "abort":
         assert code == 5, run.err
     else:
@@ -72,6 +72,7 @@ def test_a_frozen_peer(kind, on_lost, corpus_file, tmp_path, serial):
 
 @needs("openmpi")
 def test_a_killed_peer_under_ulfm_is_done_without(corpus_file, tmp_path, serial):
+    """As soon as its process ended, not after the wait for a silent rank."""
     out = tmp_path / "run"
     run = launch("openmpi", 4, *arguments(corpus_file, out, PASSES, "--silent-seconds", "600"),
                  options=["--with-ft", "ulfm"])  # fmt: skip
@@ -86,6 +87,7 @@ def test_a_killed_peer_under_ulfm_is_done_without(corpus_file, tmp_path, serial)
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
 def test_rank_0_frozen_is_named_by_the_others(kind, corpus_file, tmp_path):
+    """Peers could go on without it, but nobody else would write the model: all end with 5."""
     out = tmp_path / "run"
     run = launch(kind, 3, *arguments(corpus_file, out, 5000, "--silent-seconds", "3"))
     until(lambda: training(out))
@@ -96,6 +98,7 @@ def test_rank_0_frozen_is_named_by_the_others(kind, corpus_file, tmp_path):
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
 def test_signals_end_all_peers_with_a_checkpoint(kind, corpus_file, tmp_path):
+    """Without a master to tell them, all leave, with the model and a checkpoint written."""
     out = tmp_path / "run"
     run = launch(kind, 3, *arguments(corpus_file, out, 5000))
     until(lambda: training(out))
@@ -109,6 +112,7 @@ def test_signals_end_all_peers_with_a_checkpoint(kind, corpus_file, tmp_path):
 @pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("rank", [0, 1])
 def test_an_exception_on_any_peer_ends_all(kind, rank, tmp_path):
+    """No peer waits for one that is gone, and the cause is printed."""
     program = faulty(
         {"broken": rank}, "mpi_fit", tmp_path / "fit", "collapsed", "max_iter=100",
         'strategy="push_sum"',

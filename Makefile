@@ -17,6 +17,9 @@ THREADS ?= $(shell nproc 2>/dev/null || echo 1)
 OUT ?= demo-run
 PANEL ?= panel-quick
 
+# Hundreds of processes begin in the tests: none compiles Python sources that another has compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-lowest lint panel-quick clean
 
 # The Lee corpus is 300 articles: few topics, many passes.

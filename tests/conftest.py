@@ -16,8 +16,11 @@ ROOT = Path(__file__).parent.parent
 
 
 def _compiled_kernels() -> Path:
-    """Folder named by all sources: numba looks at a kernel's own file, not at those it calls."""
-    sources = hashlib.sha256()
+    """Folder named by all sources: numba looks at a kernel's own file, not at those it calls.
+
+    It also goes by where they lie, so that another checkout of the same sources has its own.
+    """
+    sources = hashlib.sha256(str(ROOT).encode())
     for path in sorted((ROOT / "dpsvi").rglob("*.py")):
         sources.update(path.read_bytes())
     name = sources.hexdigest()[:16]

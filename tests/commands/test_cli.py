@@ -211,6 +211,7 @@ def test_a_group_is_asked_for_by_the_label_of_the_file(tmp_path, rng):
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGUSR1, 128 + signal.SIGUSR1)],
 )
 def test_a_signal_ends_the_fit_and_keeps_the_model(number, code, corpus, tmp_path):
+    """With the exit code of that signal: a shell and Slurm see what happened."""
     out = tmp_path / "run"
     argv = ["fit", "lda", "--corpus", str(corpus), "--out", str(out), *FIT]
     process = subprocess.Popen(

@@ -260,6 +260,7 @@ def test_command_line(name, rng, tmp_path, capsys):
 @needs("openmpi")
 @every_member
 def test_three_ranks_fit_as_well_as_one(name, tmp_path, rng, ranks):
+    """Each model over a real MPI: its messages, its parameters, all of its items."""
     member = members.get(name)
     data = member.data(rng, 400)
     ranks("openmpi", 3, "dpsvi", *command(name, data, tmp_path))

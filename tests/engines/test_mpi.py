@@ -101,6 +101,7 @@ def test_one_worker_over_mpi_is_serial_bit_for_bit(kind, fit):
     ids=lambda settings: settings[0] + settings[-1] * (len(settings) > 2),
 )  # fmt: skip
 def test_options(kind, settings, fit, alone):
+    """With each option of a cluster all passes are made, to a score near that of one process."""
     ranks = fit(kind, 3, "collapsed", "max_iter=6", *settings)
     assert ranks[2]["bits"] == ranks[0]["bits"]
     assert ranks[0]["items"] == 6 * 1300
@@ -133,6 +134,7 @@ def test_memory_that_ranks_share_changes_nothing(kind, settings, fit):
 @pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("rank", [0, 1])
 def test_an_exception_on_any_rank_ends_all(kind, rank, tmp_path):
+    """No rank waits for one that is gone, and the cause is printed."""
     program = faulty({"broken": rank}, "mpi_fit", tmp_path / "fit", "collapsed", "max_iter=100")
     run = launch(kind, 3, "-m", "mpi4py", *program)
     assert run.wait() != 0
@@ -158,6 +160,7 @@ def test_command_line(kind, corpus_file, tmp_path):
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
 def test_bad_data_ends_all_ranks(kind, tmp_path):
+    """The wrong line of the file is named, and no rank waits for the others."""
     bad = tmp_path / "docword.bad.txt"
     bad.write_text("2\n2\n2\n1 1 1\n2 9 1\n")
     run = launch(kind, 3, "-m", "dpsvi", "fit", "lda", "--corpus", bad, "--out", tmp_path / "run")
@@ -201,6 +204,7 @@ def test_without_mpi_the_extra_is_named(monkeypatch):
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
 def test_a_run_folder_in_use_ends_all_ranks(kind, corpus_file, tmp_path):
+    """Rank 0 finds out, and the others do not wait for it."""
     (tmp_path / "model.json").write_text("{}")
     run = launch(kind, 3, "-m", "dpsvi", "fit", "lda", "--corpus", corpus_file, "--out", tmp_path)
     assert run.wait() == 2
@@ -218,6 +222,7 @@ def test_documents_remembered_between_visits_are_refused():
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
 def test_too_many_threads_are_warned_of(kind, corpus_file, tmp_path):
+    """Threads that share too few cores are slow: the cores are named, and how to be given more."""
     run = launch(kind, 2, "-m", "dpsvi", "fit", "lda", "--corpus", corpus_file, "--topics", "3",
                  "--passes", "1", "--threads", "500", "--out", tmp_path / "run")  # fmt: skip
     assert run.wait() == 0, run.err

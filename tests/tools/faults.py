@@ -16,6 +16,9 @@ from unittest.mock import patch
 
 import numpy as np
 
+if __name__ == "__main__":  # ranks that stay fit all models, some of which need what is left out
+    import quick_start  # noqa: F401
+
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.worker import Worker

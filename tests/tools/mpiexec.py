@@ -16,7 +16,12 @@ PYTHONS = {
     "openmpi": Path(os.environ.get("DPSVI_OPENMPI_PYTHON", sys.executable)),
     "mpich": Path(os.environ.get("DPSVI_MPICH_PYTHON", ROOT / ".venv-mpich/bin/python")),
 }
-_ROOT_ALLOWED = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+_ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_btl": "^ofi",  # which waits for a second in MPI_Init; ranks of one host do not use it
+    "PYTHONUNBUFFERED": "1",
+}
 
 
 def _vendor(python):
@@ -48,7 +53,7 @@ def launch(kind, n, *arguments, options=(), python=None, stdin=None):
     process = subprocess.Popen(
         [str(part) for part in command], stdin=stdin, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
-        env={**os.environ, **_ROOT_ALLOWED, "PYTHONUNBUFFERED": "1"}, start_new_session=True,
+        env={**os.environ, **_ENVIRONMENT}, start_new_session=True,
     )  # fmt: skip
     return Run(process)
 

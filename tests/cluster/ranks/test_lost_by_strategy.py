@@ -24,7 +24,7 @@ def score(corpus_file):
 def test_killed(strategy, corpus_file, tmp_path, score):
     """It is named, the others go on, in rounds or not, and come as far."""
     out = tmp_path / "run"
-    given = arguments(corpus_file, out, 100, "--strategy", strategy)
+    given = arguments(corpus_file, out, 40, "--strategy", strategy)
     run = launch("openmpi", 4, *given, options=["--with-ft", "ulfm"])
     until(lambda: training(out))
     run.send(2)
@@ -39,7 +39,7 @@ def test_killed(strategy, corpus_file, tmp_path, score):
 def test_frozen_in_a_round(kind, corpus_file, tmp_path, score):
     """All others wait for it, no longer than `silent_seconds`."""
     out = tmp_path / "run"
-    given = arguments(corpus_file, out, 100, "--strategy", "local_sgd", "--silent-seconds", "3")
+    given = arguments(corpus_file, out, 40, "--strategy", "local_sgd", "--silent-seconds", "3")
     run = launch(kind, 4, *given)
     until(lambda: training(out))
     run.send(3, signal.SIGSTOP)

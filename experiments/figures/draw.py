@@ -16,7 +16,7 @@ TITLES = {
     "fig3": ("Figure 3: n workers of n threads", "n = p"),
     "beyond": ("Beyond the paper", "threads of all workers"),
 }
-GONE = "x: not there (top row), perplexity at the end not within 2 % (below)"
+GONE = "x: TSP, not there; documents per second, perplexity at the end not within 2 %"
 
 
 def speedup_figure(rows: list[dict], figure: str, path: Path, models: dict) -> None:
@@ -45,7 +45,8 @@ def speedup_figure(rows: list[dict], figure: str, path: Path, models: dict) -> N
             axis.set_xscale("log")
         axis.set_xticks(xs, [str(x) for x in xs])
         axis.minorticks_off()
-        axis.set(xlabel=label, ylabel=MEASURES.get(measure))
+        axis.set_xlabel(label)
+        axis.set_ylabel(MEASURES.get(measure), fontsize=9)
         axis.set_title(panel, fontsize=9)
         axis.grid(alpha=0.3)
         if measure == "perplexity":
@@ -55,7 +56,7 @@ def speedup_figure(rows: list[dict], figure: str, path: Path, models: dict) -> N
         axis.plot(xs, [products[x] for x in xs], color="0.7", zorder=0, label="n p")
         highest = [row[f"{measure}_range"][1] for row in mine]
         if wide:
-            axis.set_yscale("log")
+            _logarithmic(axis)
         else:
             axis.set_ylim(0, 1.35 * max(highest) or 1)
         _panel(axis, mine, measure, models if measure == "speed" else {}, colours)
@@ -63,6 +64,16 @@ def speedup_figure(rows: list[dict], figure: str, path: Path, models: dict) -> N
         axis.legend(fontsize=7, loc="upper left", framealpha=0.7)
     figure_.suptitle(f"{title} (SIMULATED; {GONE})", fontsize=10)
     save(figure_, path)
+
+
+def _logarithmic(axis) -> None:
+    """A logarithmic vertical axis with plain numbers."""
+    from matplotlib.ticker import LogLocator, StrMethodFormatter
+
+    axis.set_yscale("log")
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axis.yaxis.minorticks_off()
 
 
 def _colours(rows: list[dict]) -> dict[str, str]:
@@ -164,7 +175,8 @@ def convergence_figure(plan: Plan, store: Store, path: Path) -> None:
         for axis, label in ((training, "training perplexity"), (held_out, "held-out perplexity")):
             axis.set_xscale("symlog", linthresh=first)  # from 0 on
             axis.set_title(panel, fontsize=9)
-            axis.set(xlabel="virtual seconds", ylabel=label, xlim=(0, None), yscale="log")
+            axis.set(xlabel="virtual seconds", ylabel=label, xlim=(0, None))
+            _logarithmic(axis)
             axis.grid(alpha=0.3)
         held_out.axhline(plan.target(store), color="0.6", linewidth=1, linestyle=":")
     axes[0][0].legend(fontsize=8)

@@ -27,10 +27,10 @@ PLACES = {
 # The paper's grid for the baseline is lost; these lists are around the settings of Hoffman et al.
 # Larger batches leave fewer steps to share out.
 GRID = {"kappa": (0.5, 0.7, 0.9), "tau0": (64.0, 1024.0, 4096.0), "batch_size": (32,)}
-# The paper's workers have constant rates (Corollary 1).
+# The paper's workers have constant rates (Corollary 1); serial SVI may have one, too.
 RATES = (0.02, 0.01, 0.005)
 TUNED_FOR = {"n": 10, "p": 1, "B": 4}
-DECAY, FALLING = "decay, constant rate", "decay, serial SVI's schedule"
+DECAY, FALLING = "decay, constant rate", "decay, falling rate"
 PAPER, RULE = "displacement, constant rate", "displacement, rule (13)"
 # How the rate is chosen: as the best for ten workers, or as in the paper as the best with
 # n = p = B = M = 1, which is serial SVI, and then divided by sqrt(M p B), (13).
@@ -48,7 +48,7 @@ class Plan:
     Parameters
     ----------
     base : Run
-        Corpus, topics, schedule of serial SVI.
+        Corpus, topics, the best falling schedule of serial SVI.
     seeds : int
     nodes, threads, both : tuple of int
         Values of n in Figure 1, p in Figure 2, n = p in Figures 3 and 4.
@@ -64,6 +64,8 @@ class Plan:
         Values of B that a steered one is compared with.
     waiting : tuple of float
         Shares of their time that workers are to wait, where B is steered.
+    serial_rate : float
+        Constant rate of serial SVI; 0: it has the schedule of `base`.
     workers : dict
         What runs with workers have instead of the schedule of `base`, by way to aggregate.
     """
@@ -79,11 +81,13 @@ class Plan:
     rates_of: tuple[float, ...] = RATES
     fixed: tuple[int, ...] = (1, 4, 16, 64, 256)
     waiting: tuple[float, ...] = (0.1, 0.2, 0.4)
+    serial_rate: float = 0.0
     workers: dict = field(default_factory=dict)
 
     def serial(self) -> list[Run]:
         """The baseline: serial SVI."""
-        return [replace(self.base, every=0.05, seed=seed) for seed in range(self.seeds)]
+        run = replace(self.base, rate=self.serial_rate, every=0.05)
+        return [replace(run, seed=seed) for seed in range(self.seeds)]
 
     def grid(self) -> list[Run]:
         """What the baseline's settings are chosen from, with documents of their own and one seed.

@@ -84,7 +84,8 @@ def _colours(rows: list[dict]) -> dict[str, str]:
 
 def _panel(axis, rows, measure, models, colours) -> None:
     """The series of one panel: medians, ranges, models; crosses where a point does not count."""
-    for number, name in enumerate(dict.fromkeys(row["series"] for row in rows)):
+    names = list(dict.fromkeys(row["series"] for row in rows))
+    for number, name in enumerate(names):
         colour = colours[name]
         mine = [row for row in rows if row["series"] == name]
         points = [row for row in mine if row[measure] is not None]
@@ -109,9 +110,9 @@ def _panel(axis, rows, measure, models, colours) -> None:
         if (mine[0]["panel"], name) in models:
             x, serialised, overlapping = models[mine[0]["panel"], name]
             faint = {"color": colour, "alpha": 0.6, "linewidth": 1}
-            first = number == 0
-            axis.plot(x, serialised, ":", **faint, label="model: in turn" if first else None)
-            axis.plot(x, overlapping, "--", **faint, label="model: at once" if first else None)
+            last = name == names[-1]
+            axis.plot(x, serialised, ":", **faint, label="model: in turn" if last else None)
+            axis.plot(x, overlapping, "--", **faint, label="model: at once" if last else None)
 
 
 def _quality(axis, rows, colours) -> None:
@@ -124,7 +125,9 @@ def _quality(axis, rows, colours) -> None:
             markersize=4, capsize=2, label=name,
         )  # fmt: skip
     axis.axhline(TOLERANCE, color="0.6", linewidth=1, linestyle=":")
-    axis.set(ylabel="perplexity at the end / serial SVI's", ylim=(0.97, 1.25))
+    highest = max(row["perplexity_range"][1] for row in rows)
+    axis.set_ylim(0.96, min(1.25, max(1.05, 1.01 * highest)))
+    axis.set_ylabel("perplexity at the end / serial SVI's", fontsize=9)
 
 
 def _bars(rows: list[dict], value: str, ends: str) -> np.ndarray:

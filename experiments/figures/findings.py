@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from experiments.figures.outcome import MEASURES
 
-LINEAR = 0.8  # of n p times the first point: a speed-up above this share counts as linear
+LINEAR = 0.8  # of n p times the first point: documents per second above this count as linear
 
 
 def sentences(rows: list[dict], kind: str) -> list[str]:
-    """What the numbers of a figure say, beside what the paper says."""
-    if kind == "beyond":
-        said = walls(rows)
-    elif kind == "steered":
-        said = steered(rows)
-    else:
-        said = findings(rows, kind) + (milder(rows) if kind == "fig3" else [])
-    return [seeds(rows), *said]
+    """What the numbers of a figure say: first (12), at equal perplexity, then all else."""
+    if kind == "steered":
+        return [seeds(rows), *steered(rows)]
+    said = [walls, *([milder] if kind == "fig3" else [])]
+    return [headline(rows), seeds(rows), *(line for say in said for line in say(rows))]
+
+
+def headline(rows: list[dict]) -> str:
+    """The best speed-up of each panel at equal perplexity."""
+    best = []
+    for panel in dict.fromkeys(row["panel"] for row in rows):
+        points = [row for row in rows if row["panel"] == panel and row["tsp"]]
+        if not points:
+            best.append(f"no point of {panel} gets there")
+            continue
+        row = max(points, key=lambda row: row["tsp"])
+        low, high = row["tsp_range"]
+        best.append(
+            f"{row['tsp']:.2f} ({low:.2f}-{high:.2f}) with {_threads(row)} threads in all "
+            f"({panel}; {row['series']} at {row['x']})"
+        )
+    return "TSP (12), the time to serial SVI's perplexity + 2 %, at best: " + "; ".join(best) + "."
 
 
 def seeds(rows: list[dict]) -> str:
@@ -32,18 +46,27 @@ def seeds(rows: list[dict]) -> str:
 
 
 def walls(rows: list[dict]) -> list[str]:
-    """Where each series stops to grow, and up to where its perplexity is that of serial SVI."""
+    """How each series grows: TSP (12), documents per second, the perplexity at the end."""
     found = []
-    for name in dict.fromkeys(row["series"] for row in rows):
-        mine = [row for row in rows if row["series"] == name]
-        most = max(row["speed"] for row in mine)
-        wall = min(row["x"] for row in mine if row["speed"] >= 0.95 * most)
-        there = [row["x"] for row in mine if row["tsp"] is not None]
+    for panel, name in dict.fromkeys((row["panel"], row["series"]) for row in rows):
+        mine = [row for row in rows if (row["panel"], row["series"]) == (panel, name)]
+        there = [row for row in mine if row["tsp"]]
+        missing = [str(row["x"]) for row in mine if not row["tsp"]]
+        ended = [row["x"] for row in mine if row["ended"]]
+        first, most = mine[0], max(mine, key=lambda row: row["speed"])
+        linear = []
+        for row in mine:
+            if row["speed"] < LINEAR * first["speed"] / _threads(first) * _threads(row):
+                break
+            linear.append(row["x"])
         found.append(
-            f"{name}: {most:.3g} times serial SVI's documents per second at most, from {wall} "
-            "threads on; "
-            + (f"perplexity within 2 % up to {max(there)} threads." if there
-               else "perplexity never within 2 %.")
+            f"{panel}; {name}: TSP (12) "
+            + ", ".join(f"{row['tsp']:.2f} at {row['x']}" for row in there)
+            + (f"{', ' if there else ''}missing at {', '.join(missing)}" if missing else "")
+            + f". Documents per second {first['speed']:.2f} at {first['x']}, linear from there "
+            f"(at least {LINEAR:.0%} of it) up to {max(linear)}, at most {most['speed']:.2f}, at "
+            f"{most['x']}; the last perplexity is within 2 % "
+            + (f"at {', '.join(map(str, ended))}." if ended else "nowhere.")
         )  # fmt: skip
     return found
 
@@ -69,46 +92,9 @@ def steered(rows: list[dict]) -> list[str]:
     return found
 
 
-def findings(rows: list[dict], kind: str) -> list[str]:
-    """Sentences: how far each series of a figure is linear, where it is best, where it ends.
-
-    Parameters
-    ----------
-    rows : list of dict
-        From :func:`experiments.figures.outcome.speedups`.
-    kind : {"fig1", "fig2", "fig3"}
-    """
-    found = []
-    for panel, name in dict.fromkeys((row["panel"], row["series"]) for row in rows):
-        mine = [r for r in rows if (r["panel"], r["series"]) == (panel, name)]
-        points = [row for row in mine if row["tsp"] is not None]
-        if not points:
-            found.append(f"{panel}; {name}: no point reached the perplexity of serial SVI.")
-            continue
-        one = points[0]["tsp"] / _threads(points[0], kind)
-        linear = []
-        for point in points:
-            if point["tsp"] < LINEAR * one * _threads(point, kind):
-                break
-            linear.append(point["x"])
-        best, last = max(points, key=lambda r: r["tsp"]), points[-1]
-        missing = [str(r["x"]) for r in mine if r["tsp"] is None]
-        sooner = max((r for r in mine if r["sooner"]), key=lambda r: r["sooner"], default=None)
-        found.append(
-            f"{panel}; {name}: {points[0]['tsp']:.2f} at {points[0]['x']}, linear from there "
-            f"(at least {LINEAR:.0%} of it) up to {max(linear)}; best {best['tsp']:.2f} at "
-            f"{best['x']}"
-            + (f", {last['tsp']:.2f} at {last['x']}" if last["x"] != best["x"] else "")
-            + (f"; to serial SVI's perplexity + 2 % at best {sooner['sooner']:.2f}, at "
-               f"{sooner['x']}" if sooner else "")
-            + (f"; missing at {', '.join(missing)}" if missing else "") + "."
-        )  # fmt: skip
-    return found
-
-
-def _threads(row: dict, kind: str) -> int:
+def _threads(row: dict) -> int:
     """Product n p of a point."""
-    return row["x"] ** 2 if kind == "fig3" else row["x"]
+    return row["run"].n * row["run"].p
 
 
 def milder(rows: list[dict]) -> list[str]:
@@ -120,7 +106,7 @@ def milder(rows: list[dict]) -> list[str]:
     for panel in dict.fromkeys(row["panel"] for row in rows):
         kept: dict[int, dict] = {}
         for row in rows:
-            if row["panel"] == panel and row["tsp"] is not None:
+            if row["panel"] == panel and row["tsp"]:
                 kept.setdefault(row["run"].B, {})[row["x"]] = row["tsp"]
         common = set.intersection(*map(set, kept.values())) if len(kept) > 1 else set()
         if not common:
@@ -130,7 +116,7 @@ def milder(rows: list[dict]) -> list[str]:
         shares = {B: kept[B][x] / x**2 for B in sorted(kept)}
         holds = list(shares.values()) == sorted(shares.values()) and len(set(shares.values())) > 1
         lines.append(
-            f"{panel}: at n = p = {x} the speed-up is "
+            f"{panel}: at n = p = {x} TSP (12) is "
             + ", ".join(f"{share:.0%} of n p (B = {B})" for B, share in shares.items())
             + ": the paper's milder slowing for larger B "
             + ("holds." if holds else "does not hold.")

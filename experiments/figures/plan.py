@@ -1,7 +1,7 @@
 """Which runs each figure needs.
 
-Every run visits the same number of documents; a point whose held-out perplexity then lies more than
-2 % above that of serial SVI is drawn as missing.
+Every run visits the same number of documents; what counts is the time until held-out perplexity is
+2 % above that of serial SVI at its end, or less.
 """
 
 from __future__ import annotations
@@ -9,30 +9,36 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass, field, replace
 
-from experiments.figures.runs import Run, Store
+from experiments.figures.runs import Run
+from experiments.figures.store import Store
 
 TOLERANCE = 1.02  # of the perplexity of serial SVI
 # gensim's local step, which descends from Hoffman's Python, against ours: 18.3 on 30,000 documents
 # of wiki, one thread, ten inner iterations at most (results/peers of 21 November 2026, in the
 # history of this repository).
 PYTHON = 18.0
-SLOW = f"1 GbE, local steps in Python ({PYTHON:g} times slower)"
+CHEAP, COMPILED = "10 GbE, steps in Python", "10 GbE, compiled steps"  # exchanges are cheap, or not
 PLACES = {
-    SLOW: {"network": "1 GbE", "slower": PYTHON},
-    "10 GbE": {"network": "10 GbE"},
-    "1 GbE": {"network": "1 GbE"},
+    CHEAP: {"network": "10 GbE", "slower": PYTHON},
+    "1 GbE, steps in Python": {"network": "1 GbE", "slower": PYTHON},
+    COMPILED: {"network": "10 GbE"},
 }
 
 # The paper's grid for the baseline is lost; these lists are around the settings of Hoffman et al.
-# Larger batches leave too few steps to share out.
-GRID = {"kappa": (0.5, 0.7, 0.9), "tau0": (1.0, 24.0, 256.0, 1024.0), "batch_size": (16, 64)}
-# The paper's workers have constant rates (Corollary 1), carried over by (13) or kept.
-RATES = {"constant": (0.05, 0.02, 0.01, 0.005), "per_T": (0.2, 0.1, 0.05)}
-TUNED_FOR = {"n": 10, "p": 1, "B": 16}
-# Messages under way and what a thousand workers hold beside them take 19 GB.
-FEWER = {("prefetch", 1000): 1}
-STRATEGIES = ("decay", "displacement")  # the default and the paper's, each with a rate of its own
-DISPLACED = 10  # most workers with the paper's: with the default more do not count, either
+# Larger batches leave fewer steps to share out.
+GRID = {"kappa": (0.5, 0.7, 0.9), "tau0": (64.0, 1024.0, 4096.0), "batch_size": (32,)}
+# The paper's workers have constant rates (Corollary 1); serial SVI may have one, too.
+RATES = (0.02, 0.01, 0.005)
+TUNED_FOR = {"n": 10, "p": 1, "B": 4}
+DECAY, FALLING = "decay, constant rate", "decay, falling rate"
+PAPER, RULE = "displacement, constant rate", "displacement, rule (13)"
+# How the rate is chosen: as the best for ten workers, or as in the paper as the best with
+# n = p = B = M = 1, which is serial SVI, and then divided by sqrt(M p B), (13).
+WAYS = {
+    DECAY: {"strategy": "decay", **TUNED_FOR},
+    PAPER: {"strategy": "displacement", **TUNED_FOR},
+    RULE: {"strategy": "displacement", "rule": "per_T", "n": 0, "B": 1},
+}
 
 
 @dataclass(frozen=True)
@@ -42,20 +48,26 @@ class Plan:
     Parameters
     ----------
     base : Run
-        Corpus, topics, schedule of serial SVI.
+        Corpus, topics, the best falling schedule of serial SVI.
     seeds : int
     nodes, threads, both : tuple of int
         Values of n in Figure 1, p in Figure 2, n = p in Figures 3 and 4.
     Bs : tuple of int
-        B in Figure 3; the largest in Figures 1 and 2.
+        B in Figure 3; the others have the middle one, Figure 1 the largest, too.
     beyond : tuple of int
-        Values of n beyond the paper's cluster.
+        Threads of all workers, beyond the paper's cluster.
+    grid_of : dict
+        What the schedule of serial SVI is chosen from.
+    rates_of : tuple of float
+        What the constant rates of workers are chosen from.
     fixed : tuple of int
         Values of B that a steered one is compared with.
     waiting : tuple of float
         Shares of their time that workers are to wait, where B is steered.
+    serial_rate : float
+        Constant rate of serial SVI; 0: it has the schedule of `base`.
     workers : dict
-        What runs with workers have instead of the schedule of `base`, by strategy.
+        What runs with workers have instead of the schedule of `base`, by way to aggregate.
     """
 
     base: Run
@@ -65,34 +77,33 @@ class Plan:
     both: tuple[int, ...]
     Bs: tuple[int, ...]
     beyond: tuple[int, ...]
+    grid_of: dict = field(default_factory=lambda: GRID)
+    rates_of: tuple[float, ...] = RATES
     fixed: tuple[int, ...] = (1, 4, 16, 64, 256)
     waiting: tuple[float, ...] = (0.1, 0.2, 0.4)
+    serial_rate: float = 0.0
     workers: dict = field(default_factory=dict)
 
     def serial(self) -> list[Run]:
         """The baseline: serial SVI."""
-        return [replace(self.base, every=0.1, seed=seed) for seed in range(self.seeds)]
+        run = replace(self.base, rate=self.serial_rate, every=0.05)
+        return [replace(run, seed=seed) for seed in range(self.seeds)]
 
     def grid(self) -> list[Run]:
-        """What the baseline's settings are chosen from: one pass, one seed."""
+        """What the baseline's settings are chosen from, with documents of their own and one seed.
+
+        They are as long as the runs that they are chosen for.
+        """
+        kappas, offsets, batch_sizes = self.grid_of.values()
         return [
-            replace(
-                self.base, passes=1, every=1.0, kappa=kappa, tau0=tau0, batch_size=batch_size,
-                tuning=True,
-            )
-            for kappa in GRID["kappa"] for tau0 in GRID["tau0"]
-            for batch_size in GRID["batch_size"]
+            replace(self.base, kappa=kappa, tau0=tau0, batch_size=batch_size, tuning=True)
+            for kappa in kappas for tau0 in offsets for batch_size in batch_sizes
         ]  # fmt: skip
 
-    def rates(self, strategy: str) -> list[Run]:
-        """What the rate of the workers is chosen from: with many of them, one seed."""
-        return [
-            replace(
-                self.base, **TUNED_FOR, **PLACES[SLOW], rate=rate, rule=rule, every=1.0,
-                tuning=True, strategy=strategy,
-            )
-            for rule, rates in RATES.items() for rate in rates
-        ]  # fmt: skip
+    def rates(self, way: str) -> list[Run]:
+        """What the rate of the workers is chosen from, likewise."""
+        common = {**PLACES[CHEAP], **WAYS[way], "tuning": True}
+        return [replace(self.base, rate=rate, **common) for rate in self.rates_of]
 
     def target(self, store: Store) -> float:
         """Highest held-out perplexity that counts as that of serial SVI."""
@@ -106,70 +117,54 @@ class Plan:
                 "steered": self._steered}[figure]  # fmt: skip
         points = {}
         for name, settings in make().items():
-            chosen = self.workers.get(settings.get("strategy", "decay"), {})
-            run = replace(self.base, **chosen | settings)
-            n_seeds = min(self.seeds, FEWER.get(name[1:], self.seeds))
-            points[name] = [replace(run, seed=seed) for seed in range(n_seeds)]
+            run = replace(self.base, **self.workers[settings.pop("way", DECAY)] | settings)
+            points[name] = [replace(run, seed=seed) for seed in range(self.seeds)]
         return points
 
     def _nodes(self):
-        B = self.Bs[-1]
-        points = {
-            (place, f"B = {B}", n): {"n": n, "B": B, **settings}
-            for place, settings in PLACES.items() for n in self.nodes
-        }  # fmt: skip
-        paper = {"B": B, "strategy": "displacement", **PLACES[SLOW]}
-        rates = {"the same rate": self.workers.get("decay", {}), "a rate of its own": {}}
-        return points | {
-            (SLOW, f"B = {B}, displacement, {name}", n): {"n": n, **paper, **rate}
-            for name, rate in rates.items() for n in self.nodes if n <= DISPLACED
+        ways = [(CHEAP, way, self.B_of_curves, self.nodes) for way in (DECAY, PAPER, FALLING, RULE)]
+        # Where exchanges are dear, fewer points show as much.
+        ways += [(place, DECAY, self.Bs[-1], self.nodes[::2]) for place in PLACES if place != CHEAP]
+        return {
+            (f"{place}, B = {B}", way, n): {"way": way, "n": n, "B": B, **PLACES[place]}
+            for place, way, B, nodes in ways for n in nodes
         }  # fmt: skip
 
     def _threads(self):
-        B = self.Bs[-1]
+        common = {"n": 1, "B": self.B_of_curves, **PLACES[CHEAP]}
         kinds = {"threads slow each other as measured": None, "threads do not": 0.0}
         return {
-            (SLOW, name, p): {"n": 1, "p": p, "B": B, "contention": contention, **PLACES[SLOW]}
+            (CHEAP, name, p): {**common, "p": p, "contention": contention}
             for name, contention in kinds.items() for p in self.threads
         }  # fmt: skip
 
     def _both(self):
         return {
-            (place, f"B = {B}", n): {
-                "n": n, "p": n, "B": B, **PLACES[place],
-                "every": 0.25 if B == self.B_of_curves else self.base.every,
-            }
-            for place in (SLOW, "10 GbE") for B in self.Bs for n in self.both
+            (CHEAP, f"B = {B}", n): {"n": n, "p": n, "B": B, **PLACES[CHEAP]}
+            for B in self.Bs for n in self.both
         }  # fmt: skip
 
     @property
     def B_of_curves(self) -> int:
-        """B in Figure 4."""
+        """B in Figures 2 and 4, and in Figure 1 where exchanges are cheap."""
         return self.Bs[len(self.Bs) // 2]
 
     def _beyond(self):
-        place = f"10 GbE, local steps in Python ({PYTHON:g} times slower)"
         B = self.B_of_curves
         knobs = {
             f"B = {B}": {},
             f"B = {4 * B}": {"B": 4 * B},
-            "M = 8": {"M": 8},
-            "bfloat16": {"statistics": "bfloat16"},
-            "prefetch": {"prefetch": True},
             "a link for each worker": {"network": "10 GbE, a link each"},
             "10 threads a worker": {"p": 10, "contention": 0.0},
         }
         return {
-            (place, name, n): {
-                "B": B, "network": "10 GbE", "slower": PYTHON, **knob,
-                "n": n // knob.get("p", 1),
-            }
+            (CHEAP, name, n): {"B": B, **PLACES[CHEAP], **knob, "n": n // knob.get("p", 1)}
             for name, knob in knobs.items() for n in self.beyond
         }  # fmt: skip
 
     def _steered(self):
         points = {}
-        for place in (SLOW, "10 GbE"):
+        for place in (CHEAP, COMPILED):
             common = {**TUNED_FOR, **PLACES[place]}
             points |= {(place, "fixed B", B): {**common, "B": B} for B in self.fixed}
             points |= {
@@ -180,12 +175,20 @@ class Plan:
 
 
 def make_plan(corpus: str, quick: bool) -> Plan:
-    """The whole set, or one that takes a minute a figure."""
+    """The whole set, or one that takes a minute a figure; what 300 documents allow."""
+    if corpus == "lee":
+        base = Run(corpus, 300, topics=10, batch_size=4, passes=20, every=1.0, tests=30)
+        grid = {"kappa": (0.5, 0.7), "tau0": (1.0, 64.0), "batch_size": (4,)}
+        return Plan(
+            base, 1, (1, 2, 4), (1, 2, 6), (1, 2), (1, 4), (10,), grid, (0.1, 0.03, 0.01),
+            fixed=(1, 4), waiting=(0.2,),
+        )  # fmt: skip
     if quick:
-        base = Run(corpus, 6000, words=4000, topics=20)
-        return Plan(base, 1, (1, 2, 4, 8), (1, 2, 6, 12), (1, 2, 4), (1, 4), (10, 100))
-    base = Run(corpus, 100_000)
+        base = Run(corpus, 6000, words=4000, topics=20, batch_size=16, passes=2)
+        grid = {"kappa": (0.5, 0.7), "tau0": (64.0, 1024.0), "batch_size": (16,)}
+        return Plan(base, 1, (1, 2, 4, 8), (1, 2, 6, 12), (1, 2, 4), (1, 4), (10, 100), grid)
+    # The paper's are 5,000 test documents of its own corpus.
+    base = Run(corpus, 300_000, tests=5000 if corpus == "nytimes" else 1000)
     return Plan(
-        base, 5, (1, 2, 4, 6, 8, 10, 16, 24), (1, 2, 4, 6, 8, 12), (1, 2, 4, 6, 10), (1, 4, 16),
-        (10, 30, 100, 300, 1000),
-    )  # fmt: skip
+        base, 3, (1, 4, 8, 16, 24), (1, 2, 4, 6, 12), (1, 2, 4, 6, 10), (1, 4, 16), (30, 100, 300)
+    )

@@ -10,8 +10,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import statistics
+from pathlib import Path
 
 from experiments import mpiexec
+from experiments.figures.draw import pyplot, save
 from experiments.figures.runs import ALPHA, perplexity, split
 
 
@@ -108,3 +110,19 @@ def table(rows: list[dict]) -> str:
             f"| {found['simulated']:.0f} | {found['measured']:.0f} | {found['ratio']:.4f} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def draw(rows: list[dict], path: Path) -> None:
+    """The one panel with measured points: both times of this machine, for the same problem."""
+    plt = pyplot()
+    figure, axis = plt.subplots(figsize=(5.6, 3.9))
+    places = range(len(rows))
+    for name, form in (("simulated", "o"), ("measured", "k*")):
+        seconds = [row["seconds"][name] for row in rows]
+        axis.plot(places, seconds, form, markersize=9, label=name)
+    axis.set_xticks(places, [f"n = {row['n']}, p = {row['p']}" for row in rows])
+    axis.set(ylabel="seconds", ylim=(0, None), xlim=(-0.5, len(rows) - 0.5))
+    axis.set_title("This machine, without a network: predicted and MEASURED", fontsize=10)
+    axis.grid(alpha=0.3)
+    axis.legend()
+    save(figure, path)

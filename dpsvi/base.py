@@ -244,12 +244,16 @@ class Star(Strategy):
     synchronous : bool
         Whether workers go in rounds: all read the same parameters, and the updates of all of them
         are merged at once.  Else nobody waits for others.
+    projected : bool
+        Whether rounding errors of a merge may leave the domain of the model; the master then
+        brings the parameters back.
     reduced : int
         Global steps so far whose rate was unstable and was reduced.
     """
 
     topology = "star"
     synchronous = False
+    projected = False
     needs_log = False
     as_sent = True
     reduced = 0
@@ -260,6 +264,9 @@ class Star(Strategy):
     def reads(self, parameters: Parameters, worker: int) -> Parameters:
         """The parameters that `worker` reads; by default the master's."""
         return parameters
+
+    def lost(self, worker: int) -> None:
+        """Take note that `worker` is lost; others make its steps."""
 
     def __call__(self, parameters: Parameters, updates: list[Update]) -> None:
         """Merge `updates` into `parameters`; the call is atomic for all workers.

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 
-from dpsvi import strategies
 from dpsvi.cluster import Cluster
 from dpsvi.evaluation.completion import completion_perplexity
 from dpsvi.families.topics.matrix import FLOAT
@@ -32,8 +31,7 @@ from experiments.provenance import provenance
 from experiments.simulated import take_turns
 
 ALPHA = 0.1
-KINDS = {name: strategies.get(name) for name in strategies.names()}
-STRATEGIES = [name for name, kind in KINDS.items() if kind.topology == "star" and kind.as_sent]
+STRATEGIES = ("decay", "displacement")
 
 
 def measure(train, test, args, local_step, strategy, staleness, local_steps, seed) -> dict:

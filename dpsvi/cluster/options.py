@@ -21,8 +21,9 @@ class Cluster:
         How several workers fit one model, a module of :mod:`dpsvi.strategies`.  With a master:
         ``"decay"`` stays valid at any staleness, ``"displacement"`` is the paper's,
         ``"momentum"`` a heavy ball, ``"elastic"`` gives each worker parameters of its own on a
-        spring (EASGD); in rounds, ``"local_sgd"`` takes means (FedAvg), ``"diloco"`` adds an outer
-        momentum.  Without one: ``"push_sum"`` (SGP), ``"gossip"`` (GoSGD), ``"gala"``.
+        spring (EASGD), ``"pvi"`` a factor of the posterior; in rounds, ``"local_sgd"`` takes means
+        (FedAvg), ``"diloco"`` adds an outer momentum.  Without one: ``"push_sum"`` (SGP),
+        ``"gossip"`` (GoSGD), ``"gala"``.
     strategy_options : dict
         What the strategy has of its own, for instance ``{"momentum": 0.9}`` or ``{"alpha": 0.1}``.
     master_batch : int, >= 1

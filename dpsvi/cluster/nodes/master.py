@@ -64,8 +64,9 @@ class Master:
         # Only a decay of other parameters than those that are there now can take away too much.
         logs = self.strategy.needs_log
         self.parameters = MasterParameters(
-            job.state, log=logs, project=logs or options.local_decay == "as_read"
-        )
+            job.state, log=logs,
+            project=logs or self.strategy.projected or options.local_decay == "as_read",
+        )  # fmt: skip
         before = job.strategy_state
         self.strategy.begin(self.parameters, n_workers, before and before[1])
         self.pool, self.window = pool or Pool(), window
@@ -137,6 +138,7 @@ class Master:
         self._asks = [ask for ask in self._asks if ask.worker != worker]
         n_steps = self.passes.drop(worker)
         self._allotment.forget(worker)
+        self.strategy.lost(worker)
         log.warning(
             "rank %d is lost (%s); its %d unfinished steps go to others, %d workers are left",
             worker, reason, n_steps, self.n_workers,

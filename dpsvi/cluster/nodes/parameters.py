@@ -166,6 +166,8 @@ class MasterParameters:
         kernels.add_scaled(self.state.shared.rows, everything, other.state.shared.rows, factor)
         self.totals[:] += factor * other.totals
         self.state.settle()
+        if weight < 0:
+            self._added.append(everything)
 
     def exchange(self, other: MasterParameters, share: float) -> None:
         """See the protocol."""

@@ -55,13 +55,19 @@ def test_what_is_learned_grows_with_the_truth(n_tokens):
 
 @pytest.mark.parametrize("estimator", [DPSVILDA, DPSVIHDP])
 @pytest.mark.parametrize("kind", ["collapsed", "mean_field"])
-def test_documents_without_topics_are_not_much_worse_than_counted_words(estimator, kind, rng):
-    """Short documents, all alike, and many topics: priors that run away show themselves here."""
-    words = rng.dirichlet(np.full(300, 0.5))
-    X = rng.multinomial(6, words, 1200)
-    model = estimator(40, local_step=kind, max_iter=10, random_state=0).fit(X[:1000])
-    result = model.evaluate(X[1000:])
-    assert result.perplexity < 1.1 * result.unigram_perplexity
+def test_documents_without_topics_are_not_much_worse_than_counted_words(estimator, kind):
+    """Short documents, all alike, and many topics: priors that run away show themselves here.
+
+    The mean of three corpora: one of so few tokens may have a learned prior by chance.
+    """
+    ratios = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.multinomial(6, rng.dirichlet(np.full(300, 0.5)), 1200)
+        model = estimator(40, local_step=kind, max_iter=10, random_state=0).fit(X[:1000])
+        result = model.evaluate(X[1000:])
+        ratios.append(result.perplexity / result.unigram_perplexity)
+    assert np.mean(ratios) < 1.1 and max(ratios) < 1.2
 
 
 def test_only_what_was_asked_for_is_learned(X):

@@ -1,0 +1,85 @@
+"""Partitioned variational inference, asynchronous (Bui et al. 2018; Ashman et al. 2022).
+
+The parameters are the prior and one factor for each of n workers, in natural parameters::
+
+    v = prior + t_1 + ... + t_n
+
+What a worker sends changes its own factor only.  From B~ local steps come a decay a and statistics
+b of all data (:mod:`dpsvi.strategies.decay`); its factor forgets as much as n such updates would
+forget of v, and takes as much of the statistics as keeps its weight, one n-th of all data::
+
+    t_k <- a^n t_k + (1 - a^n) / (n (1 - a)) b
+
+so a^n is the damping of the paper, and v moves by the difference.  An old factor is taken out by
+exactly what it had put in, however stale the update is, so that no worker's data are counted twice
+or forgotten while others are faster: with ``sharding="shard"``, where a worker has items that no
+other one has, that is what other strategies cannot promise.  Where nothing moves any more, v is the
+prior and the statistics of all items at v: a fixed point of batch variational inference.
+
+Both changes are convex combinations in the factor, so v stays a valid natural parameter; a rounding
+error of the sum is projected away.  The factor of a lost worker is shared out among the others,
+which then have its items and forget it.  The master needs room for n + 1 matrices, and a merge
+costs it a pass over two of them.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dpsvi.base import Parameters, Star, Update
+
+
+class Strategy(Star):
+    """See :class:`dpsvi.base.Star`."""
+
+    bears = 3.0  # as for decay: nothing in an update can be stale but its statistics
+    incremental = False  # a change of statistics has no decay that a factor could forget by
+    projected = True
+    as_sent = True
+    refuses: ClassVar[dict[str, str]] = {
+        "global_rate": "the rates of the local steps say how much of a factor is replaced",
+        "strict": "there is no unstable rate",
+    }
+
+    def begin(self, parameters: Parameters, n_workers: int, state: dict | None) -> None:
+        """Give all workers equal parts of the parameters, or what a checkpoint has."""
+        self._factors: dict[int, Parameters] = {}
+        if n_workers == 1:
+            return
+        for worker in range(1, n_workers + 1):
+            factor = self._factors[worker] = parameters.like()
+            factor.combine(1 / n_workers)
+        state = state or {}
+        if {int(name.rsplit("_")[-1]) for name in state} == set(self._factors):
+            for worker, factor in self._factors.items():
+                factor.restore({k: state[f"{k}_{worker}"] for k in ("rows", "totals", "scale")})
+
+    def lost(self, worker: int) -> None:
+        """Share out the factor of `worker`."""
+        factor = self._factors.pop(worker, None)
+        for other in self._factors.values():
+            other.combine(1.0, 1 / len(self._factors), factor)
+
+    def __call__(self, parameters: Parameters, updates: list[Update]) -> None:
+        """Replace a part of the factor of each worker."""
+        n = len(self._factors)
+        for update in updates:
+            if n < 2 or update.worker not in self._factors:
+                parameters.decay(update, 1.0)
+                parameters.add(update, 1.0)
+                continue
+            factor, kept = self._factors[update.worker], update.decay**n
+            taken = 1 - update.decay
+            weight = (1 - kept) / (n * taken) if taken else 1.0
+            parameters.combine(1.0, kept - 1, factor)
+            parameters.add(update, weight)
+            factor.combine(kept)
+            factor.add(update, weight)
+
+    def state(self) -> dict:
+        """All factors."""
+        return {
+            f"{name}_{worker}": value
+            for worker, factor in self._factors.items()
+            for name, value in factor.content().items()
+        }

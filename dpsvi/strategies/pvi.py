@@ -42,21 +42,25 @@ class Strategy(Star):
     }
 
     def begin(self, parameters: Parameters, n_workers: int, state: dict | None) -> None:
-        """Give all workers equal parts of the parameters, or what a checkpoint has."""
+        """Make equal parts of the parameters, or what a checkpoint has for as many workers."""
         self._factors: dict[int, Parameters] = {}
+        self._owned: dict[int, int] = {}  # worker -> its factor, once it was heard of
         if n_workers == 1:
             return
-        for worker in range(1, n_workers + 1):
-            factor = self._factors[worker] = parameters.like()
-            factor.combine(1 / n_workers)
         state = state or {}
-        if {int(name.rsplit("_")[-1]) for name in state} == set(self._factors):
-            for worker, factor in self._factors.items():
-                factor.restore({k: state[f"{k}_{worker}"] for k in ("rows", "totals", "scale")})
+        kept = {int(name.rsplit("_")[-1]) for name in state}
+        for i in range(n_workers):
+            factor = self._factors[i] = parameters.like()
+            if len(kept) == n_workers:
+                factor.restore({k: state[f"{k}_{i}"] for k in ("rows", "totals", "scale")})
+            else:
+                factor.combine(1 / n_workers)
 
     def lost(self, worker: int) -> None:
         """Share out the factor of `worker`."""
-        factor = self._factors.pop(worker, None)
+        if not self._factors:
+            return
+        factor = self._factors.pop(self._factor_of(worker))
         for other in self._factors.values():
             other.combine(1.0, 1 / len(self._factors), factor)
 
@@ -64,11 +68,12 @@ class Strategy(Star):
         """Replace a part of the factor of each worker."""
         n = len(self._factors)
         for update in updates:
-            if n < 2 or update.worker not in self._factors:
+            index = self._factor_of(update.worker) if n > 1 else None
+            if index not in self._factors:  # alone, or lost since it sent this
                 parameters.decay(update, 1.0)
                 parameters.add(update, 1.0)
                 continue
-            factor, kept = self._factors[update.worker], update.decay**n
+            factor, kept = self._factors[index], update.decay**n
             taken = 1 - update.decay
             weight = (1 - kept) / (n * taken) if taken else 1.0
             parameters.combine(1.0, kept - 1, factor)
@@ -77,9 +82,17 @@ class Strategy(Star):
             factor.add(update, weight)
 
     def state(self) -> dict:
-        """All factors."""
+        """All factors, in order, however many are left."""
         return {
-            f"{name}_{worker}": value
-            for worker, factor in self._factors.items()
+            f"{name}_{i}": value
+            for i, (_, factor) in enumerate(sorted(self._factors.items()))
             for name, value in factor.content().items()
         }
+
+    def _factor_of(self, worker: int) -> int:
+        """Number of the factor of `worker`: the same in every fit if workers are 1 to n."""
+        if worker not in self._owned:
+            free = sorted(self._factors.keys() - self._owned.values())
+            usual = worker - 1
+            self._owned[worker] = usual if usual in free else free[0]
+        return self._owned[worker]

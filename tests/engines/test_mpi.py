@@ -97,6 +97,7 @@ def test_one_worker_over_mpi_is_serial_bit_for_bit(kind, fit):
         ['strategy="push_sum"'], ['strategy="push_sum"', "n_jobs=2", 'sharding="shard"'],
         ['strategy="gossip"'], ['strategy="gala"'], ['strategy="local_sgd"', 'sharding="shard"'],
         ['strategy="diloco"', 'strategy_options={"momentum": 0.3}'],
+        ['strategy="pvi"', 'sharding="shard"', "master_works=true"],
     ],
     ids=lambda settings: settings[0] + settings[-1] * (len(settings) > 2),
 )  # fmt: skip

@@ -28,7 +28,7 @@ def test_pvi_is_its_equations(corpus, n_workers, schedule):
     assert_close(job, v)
     if n_workers > 1:
         state = master.strategy.state()
-        for worker, expected in enumerate(factors, 1):
+        for worker, expected in enumerate(factors):
             found = state[f"scale_{worker}"] * state[f"rows_{worker}"][:, :K].T
             assert np.abs(found - expected).sum() < 2e-4 * expected.sum()
 
@@ -53,7 +53,7 @@ def test_a_factor_has_the_weight_of_its_documents(corpus):
     job = job._replace(passes=Passes(200, 10, 30, 5, 2), schedule=constant(0.05))
     master = take_turns(job, 2)
     state = master.strategy.state()
-    held = [(state[f"scale_{k}"] * state[f"rows_{k}"]).sum() for k in (1, 2)]
+    held = [(state[f"scale_{k}"] * state[f"rows_{k}"]).sum() for k in (0, 1)]
     np.testing.assert_allclose(held, np.roll(tokens, 1), rtol=0.05)
 
 

@@ -121,18 +121,70 @@ def check_out(path) -> None:
         raise UsageError(f"--out must be a file in a folder that there is, got {str(path)!r}")
 
 
+def write_array(path: str, array, name: str) -> None:
+    """Write an array of one or two dimensions, .npy or .csv with a header; whole or not at all.
+
+    Raises
+    ------
+    UsageError
+        The name of the file has another ending, or it cannot be made.
+    """
+    import numpy as np
+
+    from dpsvi.files.io import atomic_path
+
+    check_array_out(path)
+    with atomic_path(path) as temporary, open(temporary, "wb") as file:
+        if path.endswith(".npy"):
+            np.save(file, array)
+            return
+        columns = 1 if array.ndim == 1 else array.shape[1]
+        header = name if array.ndim == 1 else ",".join(f"{name}{k}" for k in range(columns))
+        form = "%s" if array.dtype.kind in "iuUS" else "%.6g"
+        np.savetxt(file, array, delimiter=",", fmt=form, header=header, comments="")
+
+
+def check_array_out(path: str) -> None:
+    """Raise UsageError unless :func:`write_array` can make a file at `path`."""
+    if not path.endswith((".npy", ".csv")):
+        raise UsageError(f"--out must end in .npy or .csv, got {path!r}")
+    check_out(path)
+
+
 def load_estimator(path):
     """Load the topic model of a run folder."""
+    return _load(path, "corpus")
+
+
+def load_array_model(path):
+    """Load the model of a run folder, one that is fitted to arrays."""
+    return _load(path, "arrays")
+
+
+def _load(path, fitted_to):
     from dpsvi import models
     from dpsvi.files.io import read_meta
 
     kind = read_meta(path)["kind"]
-    topic_models = [
-        name for name in models.names() if models.declared(name)["FITTED_TO"] == "corpus"
-    ]
-    if kind in models.names() and kind not in topic_models:
-        raise UsageError(f"{path}: holds a {kind!r} model; this command is for {topic_models}")
+    fit_for = [name for name in models.names() if _fitted_to(name) == fitted_to]
+    if kind in models.names() and kind not in fit_for:
+        raise UsageError(f"{path}: holds a {kind!r} model; this command is for {fit_for}")
     return models.load(path)
+
+
+def holds_arrays(path) -> bool:
+    """Whether the model of a run folder is one that is fitted to arrays."""
+    from dpsvi import models
+    from dpsvi.files.io import read_meta
+
+    kind = read_meta(path)["kind"]
+    return kind in models.names() and _fitted_to(kind) == "arrays"
+
+
+def _fitted_to(name):
+    from dpsvi import models
+
+    return "corpus" if models.declared(name)["FITTED_TO"] == "corpus" else "arrays"
 
 
 def add_model_argument(parser) -> None:

@@ -1,4 +1,7 @@
-"""``dpsvi evaluate DIR --corpus PATH``: document completion beside the unigram baseline."""
+"""``dpsvi evaluate DIR --corpus PATH``: document completion beside the unigram baseline.
+
+``dpsvi evaluate DIR --data FILE``: the score of a model that is fitted to arrays.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,45 @@ from dpsvi.commands.common import (
     add_corpus_arguments,
     add_model_argument,
     emit,
+    holds_arrays,
+    load_array_model,
     load_estimator,
     read_corpus,
     refused_as,
     seed,
 )
+from dpsvi.commands.fit_arrays import add_data_arguments, arguments_of, read_arrays
 
 
 def add_arguments(parser) -> None:
     """Arguments of the command."""
     add_model_argument(parser)
-    add_corpus_arguments(parser)
+    add_corpus_arguments(parser, required=False)
+    add_data_arguments(parser, required=False)
     parser.add_argument("--seed", type=seed, default=0, help="of the split [%(default)s]")
 
 
 def run(args) -> None:
-    """Print perplexity B, and A beside it."""
+    """Print perplexity B, and A beside it; or the score."""
+    from dpsvi.errors import UsageError
+
+    arrays = holds_arrays(args.model)
+    given, other = ("data", "corpus") if arrays else ("corpus", "data")
+    if getattr(args, given) is None or getattr(args, other) is not None:
+        raise UsageError(f"{args.model}: this model is evaluated on --{given}")
+    (_evaluate_arrays if arrays else _evaluate_topics)(args)
+
+
+def _evaluate_arrays(args) -> None:
+    from dpsvi.errors import DataFormatError
+
+    estimator, data = load_array_model(args.model), read_arrays(args)
+    with refused_as(DataFormatError):
+        score = float(estimator.score(**arguments_of(estimator.score, data)))
+    emit(args, {"score": score, "shape": list(data["X"].shape)}, f"score {score:.6g}")
+
+
+def _evaluate_topics(args) -> None:
     from dpsvi.errors import DataFormatError
 
     estimator = load_estimator(args.model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from dpsvi import engines, models
-from dpsvi.errors import UsageError
+from dpsvi.errors import DataFormatError, UsageError
 
 SOURCE = "data"  # the option that names the data
 CALLED = {"validation_size": "held_out"}  # parameters whose options are called otherwise
@@ -14,9 +14,14 @@ _ROLES = {"y": "y", "groups": "groups", "lengths": "sequence"}  # arguments of `
 
 def add_arguments(parser, name: str) -> None:
     """Arguments that say which data the model is fitted to."""
+    add_data_arguments(parser)
+
+
+def add_data_arguments(parser, required: bool = True) -> None:
+    """Options that say where arrays come from."""
     group = parser.add_argument_group("data")
     group.add_argument(
-        "--data", required=True, metavar="FILE",
+        "--data", required=required, metavar="FILE",
         help=".npy; .npz with X, y, groups, lengths, or sparse; .mtx; .csv with a header",
     )  # fmt: skip
     for role, text in (
@@ -27,12 +32,32 @@ def add_arguments(parser, name: str) -> None:
         group.add_argument(f"--{role}", metavar="COLUMN", help=f"of a .csv: {text}")
 
 
-def read(args) -> dict:
-    """Arguments of the estimator's `fit`."""
+def read_arrays(args) -> dict:
+    """What the file of :func:`add_data_arguments` holds: X, and y, groups, lengths if it has some.
+
+    Raises
+    ------
+    DataFormatError
+        It cannot be opened or read.
+    """
     from dpsvi.files.arrays import read_data
 
+    try:
+        return read_data(args.data, y=args.y, groups=args.groups, sequence=args.sequence)
+    except FileNotFoundError as error:
+        raise DataFormatError(str(error)) from error
+
+
+def arguments_of(method, data: dict) -> dict:
+    """Those of the arrays that a method of an estimator takes."""
+    known = inspect.signature(method).parameters
+    return {name: array for name, array in data.items() if name in known}
+
+
+def read(args) -> dict:
+    """Arguments of the estimator's `fit`."""
     _check_roles(args.name, [role for role in _ROLES if getattr(args, _ROLES[role]) is not None])
-    data = read_data(args.data, y=args.y, groups=args.groups, sequence=args.sequence)
+    data = read_arrays(args)
     _check_roles(args.name, data, args.data)
     return data
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dpsvi.commands.common import (
     add_corpus_arguments,
     add_model_argument,
-    check_out,
+    check_array_out,
     emit,
     load_estimator,
     read_corpus,
     refused_as,
+    write_array,
 )
 
 
@@ -24,21 +25,13 @@ def run(args) -> None:
     """Write an array of shape (documents, topics) whose rows sum to 1."""
     import numpy as np
 
-    from dpsvi.errors import DataFormatError, UsageError
-    from dpsvi.files.io import atomic_path
+    from dpsvi.errors import DataFormatError
 
-    if not args.out.endswith((".npy", ".csv")):
-        raise UsageError(f"--out must end in .npy or .csv, got {args.out!r}")
-    check_out(args.out)
+    check_array_out(args.out)
     estimator = load_estimator(args.model)
     corpus = read_corpus(args, estimator.vocabulary_)
     with refused_as(DataFormatError):
         theta = estimator.transform(corpus).astype(np.float32)
-    with atomic_path(args.out) as temporary, open(temporary, "wb") as file:
-        if args.out.endswith(".npy"):
-            np.save(file, theta)
-        else:
-            header = ",".join(f"topic{k}" for k in range(theta.shape[1]))
-            np.savetxt(file, theta, delimiter=",", fmt="%.6g", header=header, comments="")
+    write_array(args.out, theta, "topic")
     n, k = theta.shape
     emit(args, {"out": args.out, "shape": [n, k]}, f"{args.out}: {n} documents x {k} topics")

@@ -291,3 +291,65 @@ def test_a_corpus_that_is_not_there_is_bad_data(tmp_path, capsys):
         path = str(tmp_path / "absent.txt")
         assert main(["fit", "lda", "--corpus", path, *texts, "--out", str(tmp_path / "run")]) == 3
         assert "absent.txt" in capsys.readouterr().err
+
+
+# --- models that are fitted to arrays ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def regression(tmp_path_factory):
+    """A run folder of a regression, and its table: y is 3 x in one group, -3 x in the other."""
+    folder = tmp_path_factory.mktemp("regression")
+    rng = np.random.default_rng(0)
+    x, group = rng.normal(size=400), rng.integers(2, size=400)
+    y = np.where(group, -3, 3) * x + 0.1 * rng.normal(size=400)
+    rows = [f"{a},{b},{'left' if g else 'right'}" for a, b, g in zip(x, y, group, strict=True)]
+    (folder / "table.csv").write_text("\n".join(["x,target,place", *rows]) + "\n")
+    out = folder / "run"
+    assert main(["fit", "hierarchical_regression", "--data", str(folder / "table.csv"), "--y",
+                 "target", "--groups", "place", "--passes", "30", "--quiet", "--out",
+                 str(out)]) == 0  # fmt: skip
+    return out, folder / "table.csv", (x[:, None], y, np.where(group, "left", "right"))
+
+
+def test_predict_and_evaluate_a_regression(regression, tmp_path, capsys):
+    run, table, (X, y, groups) = regression
+    given = [str(run), "--data", str(table), "--y", "target", "--groups", "place"]
+    assert main(["predict", *given, "--out", str(tmp_path / "found.csv")]) == 0
+    text = (tmp_path / "found.csv").read_text().splitlines()
+    assert text[0] == "predict" and len(text) == 401
+    found = np.array([float(line) for line in text[1:]])
+    assert np.mean((found - y) ** 2) < 0.05 * np.var(y)
+    capsys.readouterr()
+    assert main(["evaluate", *given, "--json"]) == 0
+    score = json.loads(capsys.readouterr().out)["score"]
+    assert score == pytest.approx(load(run).score(X, y, groups=groups), rel=1e-5)
+
+
+def test_probabilities_of_a_mixture(tmp_path, capsys):
+    X = np.concatenate([np.full((60, 2), -5.0), np.full((60, 2), 5.0)])
+    X += np.random.default_rng(0).normal(size=X.shape)
+    np.save(tmp_path / "X.npy", X)
+    given = ["--data", str(tmp_path / "X.npy"), "--out"]
+    assert main(["fit", "gaussian_mixture", *given, str(tmp_path / "run"), "--set",
+                 "n_components=2", "--quiet"]) == 0  # fmt: skip
+    out = tmp_path / "p.npy"
+    run = str(tmp_path / "run")
+    assert main(["predict", run, *given, str(out), "--method", "predict_proba"]) == 0
+    found = np.load(out)
+    assert found.shape == (120, 2) and len(set(found[:60].argmax(axis=1))) == 1
+    capsys.readouterr()
+    assert main(["predict", run, *given, str(out), "--method", "transform"]) == 2
+    assert "this model has ['predict', 'predict_proba', 'score_samples']" in capsys.readouterr().err
+    assert main(["predict", run, "--data", str(tmp_path / "no.npy"), "--out", str(out)]) == 3
+    assert main(["predict", run, *given, str(tmp_path / "p.txt")]) == 2
+    assert main(["evaluate", run, "--corpus", str(tmp_path / "X.npy")]) == 2
+    assert "this model is evaluated on --data" in capsys.readouterr().err
+
+
+def test_a_topic_model_predicts_nothing(run_folder, tmp_path, capsys):
+    np.save(tmp_path / "X.npy", np.eye(3))
+    given = [str(run_folder), "--data", str(tmp_path / "X.npy")]
+    assert main(["predict", *given, "--out", str(tmp_path / "p.npy")]) == 2
+    assert "this command is for ['dp_mixture', 'gaussian_mixture'" in capsys.readouterr().err
+    assert main(["evaluate", *given]) == 2

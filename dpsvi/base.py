@@ -287,6 +287,15 @@ class Peers(Strategy):
 
     topology = "peers"
     replicas = True
+    refuses: ClassVar[dict[str, str]] = {
+        "master_batch": "there is no master",
+        "global_rate": "there is no master",
+        "master_works": "there is no master",
+        "strict": "there is no unstable rate",
+        "prefetch": "nobody waits for parameters",
+        "waiting": "nobody waits for parameters",
+        "statistics": "parameters are sent, not their changes: rounding errors would be lost",
+    }
 
     def begin(self, state: Any, node: int, n_nodes: int) -> None:
         """Prepare for a fit; all nodes start from equal parameters."""

@@ -7,18 +7,16 @@ from pathlib import Path
 import numpy as np
 
 from dpsvi.corpus import Corpus, load_corpus
-from dpsvi.datasets import fetch_nytimes, load_lee
-
-NAMED = {"lee": load_lee, "nytimes": fetch_nytimes}
+from dpsvi.datasets import BY_NAME
 
 
 def load_parts(path, documents: int | None, sizes: tuple[int, ...]) -> tuple[Corpus, ...]:
     """Training documents, at most `documents`, and sets held out: of these sizes or a tenth.
 
     The split is seeded with 0, and what is held out does not depend on `documents`.  `path` may
-    be a name of `NAMED`, too.
+    be a name that `dpsvi.datasets` knows, too.
     """
-    named = NAMED.get(Path(path).name)
+    named = BY_NAME.get(Path(path).name)
     corpus = named() if named else load_corpus(path)
     order = np.random.default_rng(0).permutation(corpus.n_items)
     ends = np.cumsum([min(size, corpus.n_items // 10) for size in sizes])

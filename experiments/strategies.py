@@ -13,7 +13,6 @@ many documents each.  Every fit makes the same number of passes over the same do
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import statistics
 import sys
@@ -27,12 +26,12 @@ from dpsvi.cluster.virtual import TEN_GIGABIT, Timing
 from dpsvi.corpus import Corpus, load_corpus
 from dpsvi.errors import DivergedError
 from experiments.provenance import described, provenance
+from experiments.quality.documents import read_labels
 
 GROUPS = 20
 ALPHA = 0.1
 SLOW = 10.0
-# The defaults, and settings that this problem asks for: where a step counts several times in the
-# long run it must be the smaller for it.
+# What is no default: a step that counts several times in the long run must be the smaller for it.
 OWN = {
     "momentum": {"momentum": 0.5},
     "diloco": {"momentum": 0.5, "outer_rate": 0.5},
@@ -49,9 +48,7 @@ def load(folder: Path, documents: int | None) -> tuple[Corpus, Corpus]:
         Of a group, at most.
     """
     corpus = load_corpus(folder / "docword.20news.txt.gz")
-    with gzip.open(folder / "labels.20news.txt.gz", "rt", encoding="utf-8") as file:
-        names = [line.split("\t")[1] for line in file]
-    labels = np.unique(names, return_inverse=True)[1]
+    labels, _ = read_labels(folder / "labels.20news.txt.gz", corpus.n_items)
     order = np.random.default_rng(0).permutation(corpus.n_items)
     test, rest = order[:1000], order[1000:]
     members = [rest[labels[rest] == group] for group in range(GROUPS)]

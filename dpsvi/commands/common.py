@@ -45,7 +45,7 @@ def collective(args) -> bool:
     return size > 1 and engines.get(name).collective
 
 
-def read_corpus(args, words=None):
+def read_corpus(args, estimator=None):
     """Load the corpus of :func:`add_corpus_arguments`.
 
     On several processes rank 0 parses, and the others share its pages.
@@ -53,42 +53,48 @@ def read_corpus(args, words=None):
     Parameters
     ----------
     args : argparse.Namespace
-    words : sequence of str or None
-        Those of a fitted model: of texts, only they are counted.
+    estimator : estimator or None
+        A fitted one: of texts, only its words are counted.
 
     Raises
     ------
     DataFormatError
         A file cannot be opened, or is no corpus.
+    UsageError
+        The estimator knows no words of texts.
     """
     from dpsvi.cluster.ranks.world import in_turn
 
     with in_turn() if collective(args) else nullcontext():
         try:
-            return _read_texts(args, words) if args.texts else _read_corpus(args)
+            return _read_texts(args, estimator) if args.texts else _read_corpus(args)
         except OSError as error:
             name = error.filename or args.corpus
             raise DataFormatError(f"{name}: cannot be read: {error.strerror or error}") from error
 
 
-def _read_texts(args, words):
+def _read_texts(args, estimator):
     from dpsvi.corpus import as_corpus
     from dpsvi.corpus.stream import read_lines
+    from dpsvi.corpus.vocabulary import as_vocabulary
 
-    texts = read_lines(args.corpus, args.encoding, args.max_bytes)
-    return as_corpus(texts, words if args.vocab is None else args.vocab)
+    words = as_vocabulary(args.vocab, args.encoding)
+    if estimator is not None and words is None:
+        words = estimator.vocabulary_
+        if words is None:
+            raise UsageError("--texts: the model was fitted without words; --vocab names them")
+    return as_corpus(read_lines(args.corpus, args.encoding, args.max_bytes), words)
 
 
 def _read_corpus(args):
     from dpsvi.corpus import load_corpus
 
     if args.corpus.startswith("dataset:"):
-        from dpsvi.datasets import fetch_nytimes, load_lee
+        from dpsvi.datasets import BY_NAME
 
-        known = {"lee": load_lee, "nytimes": fetch_nytimes}
         name = args.corpus.removeprefix("dataset:")
-        check_choice("--corpus dataset", name, sorted(known))
-        return known[name]()
+        check_choice("--corpus dataset", name, sorted(BY_NAME))
+        return BY_NAME[name]()
     return load_corpus(
         args.corpus, args.vocab or "auto", allow_fractional=args.allow_fractional,
         max_bytes=args.max_bytes, encoding=args.encoding, cache=not args.no_cache,
@@ -124,16 +130,12 @@ def check_out(path) -> None:
 def write_array(path: str, array, name: str) -> None:
     """Write an array of one or two dimensions, .npy or .csv with a header; whole or not at all.
 
-    Raises
-    ------
-    UsageError
-        The name of the file has another ending, or it cannot be made.
+    :func:`check_array_out` says beforehand whether it can.
     """
     import numpy as np
 
     from dpsvi.files.io import atomic_path
 
-    check_array_out(path)
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         if path.endswith(".npy"):
             np.save(file, array)
@@ -151,40 +153,30 @@ def check_array_out(path: str) -> None:
     check_out(path)
 
 
-def load_estimator(path):
-    """Load the topic model of a run folder."""
-    return _load(path, "corpus")
+def load_estimator(path, fitted_to: str = "corpus"):
+    """Load the model of a run folder, one that is fitted to a ``"corpus"`` or to ``"arrays"``.
 
-
-def load_array_model(path):
-    """Load the model of a run folder, one that is fitted to arrays."""
-    return _load(path, "arrays")
-
-
-def _load(path, fitted_to):
+    Raises
+    ------
+    UsageError
+        It holds another kind of model.
+    """
     from dpsvi import models
-    from dpsvi.files.io import read_meta
 
-    kind = read_meta(path)["kind"]
-    fit_for = [name for name in models.names() if _fitted_to(name) == fitted_to]
-    if kind in models.names() and kind not in fit_for:
-        raise UsageError(f"{path}: holds a {kind!r} model; this command is for {fit_for}")
+    kind, fits = model_kind(path)
+    if fits not in (fitted_to, None):
+        known = [name for name in models.names() if models.declared(name)["FITTED_TO"] == fitted_to]
+        raise UsageError(f"{path}: holds a {kind!r} model; this command is for {known}")
     return models.load(path)
 
 
-def holds_arrays(path) -> bool:
-    """Whether the model of a run folder is one that is fitted to arrays."""
+def model_kind(path) -> tuple[str, str | None]:
+    """The kind of model in a run folder, and what it is fitted to; None for an unknown kind."""
     from dpsvi import models
     from dpsvi.files.io import read_meta
 
     kind = read_meta(path)["kind"]
-    return kind in models.names() and _fitted_to(kind) == "arrays"
-
-
-def _fitted_to(name):
-    from dpsvi import models
-
-    return "corpus" if models.declared(name)["FITTED_TO"] == "corpus" else "arrays"
+    return kind, models.declared(kind)["FITTED_TO"] if kind in models.names() else None
 
 
 def add_model_argument(parser) -> None:

@@ -9,9 +9,8 @@ from dpsvi.commands.common import (
     add_corpus_arguments,
     add_model_argument,
     emit,
-    holds_arrays,
-    load_array_model,
     load_estimator,
+    model_kind,
     read_corpus,
     refused_as,
     seed,
@@ -31,7 +30,7 @@ def run(args) -> None:
     """Print perplexity B, and A beside it; or the score."""
     from dpsvi.errors import UsageError
 
-    arrays = holds_arrays(args.model)
+    arrays = model_kind(args.model)[1] == "arrays"
     given, other = ("data", "corpus") if arrays else ("corpus", "data")
     if getattr(args, given) is None or getattr(args, other) is not None:
         raise UsageError(f"{args.model}: this model is evaluated on --{given}")
@@ -41,7 +40,7 @@ def run(args) -> None:
 def _evaluate_arrays(args) -> None:
     from dpsvi.errors import DataFormatError
 
-    estimator, data = load_array_model(args.model), read_arrays(args)
+    estimator, data = load_estimator(args.model, "arrays"), read_arrays(args)
     with refused_as(DataFormatError):
         score = float(estimator.score(**arguments_of(estimator.score, data)))
     emit(args, {"score": score, "shape": list(data["X"].shape)}, f"score {score:.6g}")
@@ -51,7 +50,7 @@ def _evaluate_topics(args) -> None:
     from dpsvi.errors import DataFormatError
 
     estimator = load_estimator(args.model)
-    corpus = read_corpus(args, estimator.vocabulary_)
+    corpus = read_corpus(args, estimator)
     with refused_as(DataFormatError):
         result = estimator.evaluate(corpus, seed=args.seed)._asdict()
         result["bound_perplexity"] = estimator.perplexity(corpus, kind="bound")

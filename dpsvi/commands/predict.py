@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dpsvi.commands.common import (
     add_model_argument,
+    check_array_out,
     emit,
-    load_array_model,
+    load_estimator,
     refused_as,
     write_array,
 )
@@ -30,7 +31,8 @@ def run(args) -> None:
 
     from dpsvi.errors import DataFormatError, UsageError
 
-    estimator = load_array_model(args.model)
+    check_array_out(args.out)
+    estimator = load_estimator(args.model, "arrays")
     known = [name for name in METHODS if hasattr(estimator, name)]
     name = args.method or known[0]
     if name not in known:

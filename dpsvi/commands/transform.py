@@ -29,7 +29,7 @@ def run(args) -> None:
 
     check_array_out(args.out)
     estimator = load_estimator(args.model)
-    corpus = read_corpus(args, estimator.vocabulary_)
+    corpus = read_corpus(args, estimator)
     with refused_as(DataFormatError):
         theta = estimator.transform(corpus).astype(np.float32)
     write_array(args.out, theta, "topic")

@@ -4,4 +4,6 @@ from dpsvi.corpus import as_corpus, load_corpus
 from dpsvi.datasets.lee import load_lee, load_lee_texts
 from dpsvi.datasets.nytimes import fetch_nytimes
 
-__all__ = ["as_corpus", "fetch_nytimes", "load_corpus", "load_lee", "load_lee_texts"]
+BY_NAME = {"lee": load_lee, "nytimes": fetch_nytimes}
+
+__all__ = ["BY_NAME", "as_corpus", "fetch_nytimes", "load_corpus", "load_lee", "load_lee_texts"]

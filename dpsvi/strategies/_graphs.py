@@ -44,13 +44,14 @@ def check_graph(graph: Graph) -> None:
         raise ValueError(f"graph: not every node can reach every other one, got {graph!r}")
 
 
+def check_size(graph: Graph, n_nodes: int) -> None:
+    """Raise ValueError where `graph` is a list for another number of nodes."""
+    if not isinstance(graph, str) and len(graph) != n_nodes:
+        raise ValueError(f"graph has {len(graph)} nodes, the fit has {n_nodes}")
+
+
 def out_neighbour(graph: Graph, node: int, n_nodes: int, turn: int) -> int:
     """The node that `node`, one of `n_nodes` > 1, sends to for the `turn`-th time.
-
-    Raises
-    ------
-    ValueError
-        `graph` is a list for another number of nodes.
 
     Examples
     --------
@@ -64,7 +65,5 @@ def out_neighbour(graph: Graph, node: int, n_nodes: int, turn: int) -> int:
     elif graph == "complete":
         distance = 1 + turn % (n_nodes - 1)
     else:
-        if len(graph) != n_nodes:
-            raise ValueError(f"graph has {len(graph)} nodes, the fit has {n_nodes}")
         return int(graph[node][turn % len(graph[node])])
     return (node + distance) % n_nodes

@@ -13,12 +13,8 @@ nodes.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dpsvi.base import Peers
-from dpsvi.strategies._graphs import Graph, check_graph, out_neighbour
-
-_NO_MASTER = "there is no master"
+from dpsvi.strategies._graphs import Graph, check_graph, check_size, out_neighbour
 
 
 class Strategy(Peers):
@@ -31,15 +27,6 @@ class Strategy(Peers):
     """
 
     incremental = False  # a mean of two nodes holds half of each change
-    refuses: ClassVar[dict[str, str]] = {
-        "master_batch": _NO_MASTER,
-        "global_rate": _NO_MASTER,
-        "strict": "there is no unstable rate",
-        "statistics": "parameters are sent, not their changes",
-        "prefetch": "nobody waits for parameters",
-        "waiting": "nobody waits for parameters",
-        "master_works": _NO_MASTER,
-    }
 
     def __init__(self, graph: Graph = "ring"):
         check_graph(graph)
@@ -48,7 +35,8 @@ class Strategy(Peers):
         self._n_whole = 1  # nodes that the state is the mean of
 
     def begin(self, state, node: int, n_nodes: int) -> None:
-        """See the base class."""
+        """See the base class; raises ValueError where the graph has another number of nodes."""
+        check_size(self.graph, n_nodes)
         self._node, self._n_nodes, self._n_sent, self._n_whole = node, n_nodes, 0, 1
         state.renormalise()
 

@@ -21,12 +21,9 @@ of it.  A push is dense: it sends, and costs, the whole matrix.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dpsvi.base import Peers
-from dpsvi.strategies._graphs import Graph, check_graph, out_neighbour
+from dpsvi.strategies._graphs import Graph, check_graph, check_size, out_neighbour
 
-_NO_MASTER = "there is no master"
 # A node with less than this keeps what it has.  One that nobody sends to for a while, since others
 # are slow or lost, would halve its mass until it is below the smallest float32.
 _LEAST_SENT = 2.0**-20
@@ -47,15 +44,6 @@ class Strategy(Peers):
     """
 
     incremental = False  # the mean of n nodes would get 1 / n of each change
-    refuses: ClassVar[dict[str, str]] = {
-        "master_batch": _NO_MASTER,
-        "global_rate": _NO_MASTER,
-        "strict": "there is no unstable rate",
-        "statistics": "rounding errors would be lost from the mass",
-        "prefetch": "nobody waits for parameters",
-        "waiting": "nobody waits for parameters",
-        "master_works": _NO_MASTER,
-    }
 
     def __init__(self, graph: Graph = "exponential"):
         check_graph(graph)
@@ -64,7 +52,14 @@ class Strategy(Peers):
         self._folded = 1.0  # the scale when the rows were last exactly the mass
 
     def begin(self, state, node: int, n_nodes: int) -> None:
-        """Give this node a weight of 1."""
+        """Give this node a weight of 1.
+
+        Raises
+        ------
+        ValueError
+            The graph has another number of nodes.
+        """
+        check_size(self.graph, n_nodes)
         self.weight, self._node, self._n_nodes, self._n_sent = 1.0, node, n_nodes, 0
         state.renormalise()
         self._folded = 1.0

@@ -35,7 +35,6 @@ class Strategy(Star):
     bears = 3.0  # as for decay: nothing in an update can be stale but its statistics
     incremental = False  # a change of statistics has no decay that a factor could forget by
     projected = True
-    as_sent = True
     refuses: ClassVar[dict[str, str]] = {
         "global_rate": "the rates of the local steps say how much of a factor is replaced",
         "strict": "there is no unstable rate",

@@ -286,6 +286,20 @@ def test_texts_in_another_encoding(texts, tmp_path, capsys):
     assert main([*given, "--encoding", "latin-1"]) == 0
 
 
+def test_texts_for_a_model_that_was_fitted_without_words(corpus, tmp_path, capsys):
+    plain = tmp_path / "docword.plain.txt"
+    plain.write_text(corpus.read_text())
+    run = str(tmp_path / "run")
+    assert main(["fit", "lda", "--corpus", str(plain), *FIT, "--out", run]) == 0
+    new = tmp_path / "new.txt"
+    new.write_text("word1 word2\nword3 word4\n")
+    given = ["transform", run, "--corpus", str(new), "--texts", "--out", str(tmp_path / "p.npy")]
+    assert main(given) == 2
+    assert "--vocab names them" in capsys.readouterr().err
+    assert main([*given, "--vocab", str(corpus.with_name("vocab.small.txt"))]) == 0
+    assert np.load(tmp_path / "p.npy").shape == (2, 4)
+
+
 def test_a_corpus_that_is_not_there_is_bad_data(tmp_path, capsys):
     for texts in ([], ["--texts"]):
         path = str(tmp_path / "absent.txt")

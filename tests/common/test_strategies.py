@@ -440,7 +440,7 @@ def test_a_slow_peer_holds_nobody_up(texts, serial):
     ({"strategy": "elastic", "global_rate": 0.5}, "alpha says how far"),
     ({"strategy": "push_sum", "master_batch": 2}, "'push_sum' has no master_batch=2: there is no"),
     ({"strategy": "push_sum", "waiting": 0.1}, "nobody waits"),
-    ({"strategy": "push_sum", "statistics": "bfloat16"}, "lost from the mass"),
+    ({"strategy": "push_sum", "statistics": "bfloat16"}, "rounding errors would be lost"),
     ({"strategy": "push_sum", "strategy_options": {"alpha": 0.1}},
      r"may name \['graph'\], got 'alpha'"),
     ({"strategy": "push_sum", "strategy_options": {"graph": "star"}}, "graph must be one of"),

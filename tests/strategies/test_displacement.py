@@ -117,8 +117,7 @@ def test_rows_that_are_used_up_cost_nothing_any_more(weight):
         reading, w = readings[-1 - delay], v[-1 - delay]
         change = np.array([[0.5 / (decay * reading.scale), 0.0]], np.float32)
         update = Update(
-            1,
-            reading, decay, decay * reading.scale, None, change, reading.totals + change[0]
+            1, reading, decay, decay * reading.scale, None, change, reading.totals + change[0]
         )
         parameters.retract(update, weight)
         parameters.add(update, weight)

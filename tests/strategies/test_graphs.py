@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpsvi.strategies._graphs import NAMES, check_graph, out_neighbour
+from dpsvi.strategies._graphs import NAMES, check_graph, check_size, out_neighbour
 
 
 @pytest.mark.parametrize("n_nodes", [2, 3, 5, 8, 13])
@@ -31,7 +31,7 @@ def test_a_list_of_neighbours_is_gone_through_in_turn():
     check_graph(graph)
     assert [out_neighbour(graph, 0, 3, turn) for turn in range(3)] == [1, 2, 1]
     with pytest.raises(ValueError, match="graph has 3 nodes, the fit has 4"):
-        out_neighbour(graph, 0, 4, 0)
+        check_size(graph, 4)
 
 
 @pytest.mark.parametrize(("graph", "error", "what"), [

@@ -1,8 +1,9 @@
 """Fits of LDA by the command line, on several ranks, that last until a test lets them end."""
 
+import signal
 from pathlib import Path
 
-from tools.mpiexec import faulty
+from tools.mpiexec import faulty, until
 
 STEPS_A_PASS = 95  # batches of 4 of the 380 documents that are not held out
 
@@ -34,6 +35,14 @@ def training(out):
     """Whether steps are being made: the first evaluation was written."""
     path = out / "metrics.jsonl"
     return path.exists() and path.read_text().count("perplexity") > 0
+
+
+def lose(run, out, rank, number=signal.SIGKILL):
+    """Send a signal to a rank while steps are made; once it is found lost, go on at full speed."""
+    until(lambda: training(out))
+    run.send(rank, number)
+    until(lambda: lost(out, rank))
+    go_on(out)
 
 
 def lost(out, rank):

@@ -51,7 +51,7 @@ class MasterParameters:
     def __init__(self, state: State, log: bool, project: bool = False):
         self.state, self.version = state, 0
         self._log = ChangeLog() if log else None
-        self._added: list[np.ndarray] = []  # rows that this step has added to
+        self._added: list[np.ndarray] = []  # rows that this step has changed, to be projected
         self._project = project and state.model.nonnegative
         self._folds: list[float] = []
         self.unit = 0.0
@@ -123,7 +123,8 @@ class MasterParameters:
             kernels.merge_bfloat16(rows, reading.touched, update.change, factor)
         else:
             kernels.add_scaled(rows, reading.touched, update.change, factor)
-        self._added.append(reading.touched)
+        if self._project:
+            self._added.append(reading.touched)
         old = self.totals.copy()
         if factor == 1:
             self.totals[:] = update.totals + (old - reading.totals)
@@ -139,7 +140,7 @@ class MasterParameters:
     def end_step(self) -> None:
         """Project onto the domain of the model what the updates of a global step have made."""
         step = [] if self._log is None else self._log.step
-        if self._project and self._added:
+        if self._added:
             self._clip(union([*self._added, *(change.touched for change in step)]))
         self._added = []
         if self._log is not None:
@@ -166,7 +167,7 @@ class MasterParameters:
         kernels.add_scaled(self.state.shared.rows, everything, other.state.shared.rows, factor)
         self.totals[:] += factor * other.totals
         self.state.settle()
-        if weight < 0:
+        if self._project and weight < 0:  # rounding errors may take away more than is there
             self._added.append(everything)
 
     def exchange(self, other: MasterParameters, share: float) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tools.lda_fits import STEPS_A_PASS, arguments, go_on, lost, training
+from tools.lda_fits import STEPS_A_PASS, arguments, go_on, lose, lost, training
 from tools.mpiexec import EVERY_MPI, faulty, launch, needs, until
 
 from dpsvi import DPSVILDA, load_corpus
@@ -45,10 +45,7 @@ def test_a_killed_worker_is_done_without(corpus_file, tmp_path, held_out):
     """Exit 0, the rank named, perplexity as without the fault."""
     out = tmp_path / "run"
     run = launch("openmpi", 4, *arguments(corpus_file, out, PASSES), options=ULFM)
-    until(lambda: training(out))
-    run.send(2)
-    until(lambda: lost(out, 2))
-    go_on(out)
+    lose(run, out, 2)
     assert run.wait() == 0, run.err
     assert "rank 2 is lost (its process ended)" in run.err
     assert perplexity(out, corpus_file) < 1.01 * held_out
@@ -185,10 +182,7 @@ def test_a_frozen_rank(kind, on_lost, corpus_file, tmp_path, held_out):
     run = launch(kind, 3, *arguments(
         corpus_file, out, PASSES, "--silent-seconds", "3", "--on-lost", on_lost
     ))  # fmt: skip
-    until(lambda: training(out))
-    run.send(2, signal.SIGSTOP)
-    until(lambda: lost(out, 2))
-    go_on(out)
+    lose(run, out, 2, signal.SIGSTOP)
     code = run.wait()
     assert re.search(r"rank 2 is lost.*not heard of for \d", run.err), run.err
     if on_lost == "abort":
@@ -205,10 +199,7 @@ def test_a_frozen_rank_under_ulfm(corpus_file, tmp_path, held_out):
     run = launch("openmpi", 4, *arguments(
         corpus_file, out, PASSES, "--silent-seconds", "3"
     ), options=ULFM)  # fmt: skip
-    until(lambda: training(out))
-    run.send(3, signal.SIGSTOP)
-    until(lambda: lost(out, 3))
-    go_on(out)
+    lose(run, out, 3, signal.SIGSTOP)
     assert run.wait() == 0
     assert "rank 3 is lost (not heard of" in run.err
     assert perplexity(out, corpus_file) < 1.01 * held_out

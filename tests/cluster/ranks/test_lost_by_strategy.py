@@ -3,8 +3,8 @@
 import signal
 
 import pytest
-from tools.lda_fits import arguments, go_on, lost, training
-from tools.mpiexec import EVERY_MPI, launch, needs, until
+from tools.lda_fits import arguments, lose
+from tools.mpiexec import EVERY_MPI, launch, needs
 
 from dpsvi import DPSVILDA, load_corpus
 
@@ -26,10 +26,7 @@ def test_killed(strategy, corpus_file, tmp_path, score):
     out = tmp_path / "run"
     given = arguments(corpus_file, out, 40, "--strategy", strategy)
     run = launch("openmpi", 4, *given, options=["--with-ft", "ulfm"])
-    until(lambda: training(out))
-    run.send(2)
-    until(lambda: lost(out, 2))
-    go_on(out)
+    lose(run, out, 2)
     assert run.wait() == 0, run.err
     assert "rank 2 is lost (its process ended)" in run.err
     assert score(out) < 1.02
@@ -41,10 +38,7 @@ def test_frozen_in_a_round(kind, corpus_file, tmp_path, score):
     out = tmp_path / "run"
     given = arguments(corpus_file, out, 40, "--strategy", "local_sgd", "--silent-seconds", "3")
     run = launch(kind, 4, *given)
-    until(lambda: training(out))
-    run.send(3, signal.SIGSTOP)
-    until(lambda: lost(out, 3))
-    go_on(out)
+    lose(run, out, 3, signal.SIGSTOP)
     assert run.wait() == 0, run.err
     assert "not heard of for" in run.err
     assert score(out) < 1.02

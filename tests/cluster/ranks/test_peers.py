@@ -6,7 +6,7 @@ import signal
 
 import pytest
 from tools import lda_fits as fits
-from tools.lda_fits import STEPS_A_PASS, go_on, lost, training
+from tools.lda_fits import STEPS_A_PASS, go_on, lose, lost, training
 from tools.mpiexec import EVERY_MPI, faulty, launch, needs, until
 
 from dpsvi import DPSVILDA, load_corpus
@@ -76,10 +76,7 @@ def test_a_killed_peer_under_ulfm_is_done_without(corpus_file, tmp_path, serial)
     out = tmp_path / "run"
     run = launch("openmpi", 4, *arguments(corpus_file, out, PASSES, "--silent-seconds", "600"),
                  options=["--with-ft", "ulfm"])  # fmt: skip
-    until(lambda: training(out))
-    run.send(2)
-    until(lambda: lost(out, 2))
-    go_on(out)
+    lose(run, out, 2)
     assert run.wait() == 0, run.err
     assert "rank 2 is lost (its process ended)" in run.err
     assert perplexity(out, corpus_file) < 1.02 * serial

@@ -1,10 +1,11 @@
 # make demo   fit topics to an embedded news corpus, or to CORPUS=path/docword.x.txt.gz
 # make test   lint and all tests
 # make test-lowest   tests of one process, with the oldest versions that setup.cfg allows
+# make docs   the documentation, docs/_build/html/index.html; any warning is an error
 # make panel-quick CORPORA=folder   dpsvi beside other tools on every docword.*.txt[.gz] there, in
 #             15 minutes or less; table and picture in PANEL.  The same command goes on from there.
 # Tests of one process run side by side, and so do those that start and kill several: much of their
-# time they wait.  Those that compare speeds have the machine to themselves.
+# time they wait.
 # All set up everything they need in .venv first, or in .venv-lowest; the tests also use a second MPI,
 # in .venv-mpich.
 
@@ -20,7 +21,7 @@ PANEL ?= panel-quick
 # Hundreds of processes begin in the tests: none compiles Python sources that another has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-lowest lint panel-quick clean
+.PHONY: demo test test-lowest lint docs panel-quick clean
 
 # The Lee corpus is 300 articles: few topics, many passes.
 demo: $(VENV)/ready
@@ -34,14 +35,17 @@ endif
 
 test: lint $(MPICH)/ready
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not mpi and not fault"
-	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "(mpi or fault) and not alone"
-	$(BIN)/python -m pytest -m alone
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "mpi or fault"
 
 test-lowest: $(LOWEST)/ready
 	$(LOWEST)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not mpi and not fault"
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
+
+docs: $(VENV)/docs
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	@echo 'the documentation is in docs/_build/html/index.html'
 
 panel-quick: $(VENV)/peers
 ifndef CORPORA
@@ -51,6 +55,10 @@ endif
 
 $(VENV)/peers: $(VENV)/ready
 	$(BIN)/pip install --quiet --editable '.[peers]'
+	touch $@
+
+$(VENV)/docs: $(VENV)/ready
+	$(BIN)/pip install --quiet --editable '.[docs]'
 	touch $@
 
 $(VENV)/ready: setup.cfg pyproject.toml
@@ -75,5 +83,5 @@ $(LOWEST)/ready: setup.cfg pyproject.toml tests/lowest.txt
 
 clean:
 	rm -rf $(VENV) $(MPICH) $(LOWEST) demo-run panel-quick build dist *.egg-info
-	rm -rf .pytest_cache .ruff_cache .hypothesis
+	rm -rf docs/_build docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
@@ -25,24 +26,54 @@ _LAZY = {
 }
 
 
+# The same names for type checkers and editors, which execute nothing.
+if TYPE_CHECKING:
+    from dpsvi.cluster.options import Cluster as Cluster
+    from dpsvi.cluster.virtual import VirtualCluster as VirtualCluster
+    from dpsvi.corpus import Corpus as Corpus
+    from dpsvi.corpus import as_corpus as as_corpus
+    from dpsvi.corpus import load_corpus as load_corpus
+    from dpsvi.models import load as load
+    from dpsvi.models.dp_mixture import DPSVIDPMixture as DPSVIDPMixture
+    from dpsvi.models.gaussian_mixture import DPSVIGaussianMixture as DPSVIGaussianMixture
+    from dpsvi.models.hdp.estimator import DPSVIHDP as DPSVIHDP
+    from dpsvi.models.hierarchical_probit import DPSVIHierarchicalProbit as DPSVIHierarchicalProbit
+    from dpsvi.models.hierarchical_regression import (
+        DPSVIHierarchicalRegressor as DPSVIHierarchicalRegressor,
+    )
+    from dpsvi.models.hmm.estimator import DPSVIHMM as DPSVIHMM
+    from dpsvi.models.lda.estimator import DPSVILDA as DPSVILDA
+    from dpsvi.models.matrix_factorization.estimator import (
+        DPSVIMatrixFactorization as DPSVIMatrixFactorization,
+    )
+    from dpsvi.models.poisson_factorization.estimator import (
+        DPSVIPoissonFactorization as DPSVIPoissonFactorization,
+    )
+    from dpsvi.optimize.dpsgd import DPSGD as DPSGD
+    from dpsvi.optimize.logistic import DPSGDLogisticRegression as DPSGDLogisticRegression
+    from dpsvi.optimize.network import DPSGDMLPClassifier as DPSGDMLPClassifier
+
+
 def _exported() -> list[str]:
     from dpsvi.models import estimators
 
     return ["__version__", *sorted([*_LAZY, *estimators()])]
 
 
-def __getattr__(name):
-    if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name]), name)
-    if name == "__all__":
-        return _exported()
-    if name[:1].isupper():
-        from dpsvi.models import estimators, get
+if not TYPE_CHECKING:  # it would let any name pass
 
-        if name in estimators():
-            return get(estimators()[name])
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name):
+        if name in _LAZY:
+            return getattr(importlib.import_module(_LAZY[name]), name)
+        if name == "__all__":
+            return _exported()
+        if name[:1].isupper():
+            from dpsvi.models import estimators, get
+
+            if name in estimators():
+                return get(estimators()[name])
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *_exported()})

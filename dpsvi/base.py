@@ -19,6 +19,7 @@ one row.  See :mod:`dpsvi.training.state` for why the matrix is kept in that sca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -43,6 +44,8 @@ class Shared(NamedTuple):
     totals: np.ndarray  # float64, (n_threads, n_columns): what each thread added, over all rows
     item_memory: np.ndarray  # real, (n_items or 0, m): local parameters kept between visits
     value_memory: np.ndarray  # uint16, (n_values or 0, m): local parameters of every value
+    thread_memory: np.ndarray  # float64, (n_threads, m): what each thread keeps between its steps
+    optimizer: np.ndarray  # real, (m * n_rows, n_columns): what an optimiser knows of the rows
 
 
 class Work(NamedTuple):
@@ -56,6 +59,7 @@ class Work(NamedTuple):
     scratch: np.ndarray  # real, (n_scratch,): whatever the model needs
     ids: np.ndarray  # int32, (longest item,)
     tally: np.ndarray  # float64, (n_columns,): sums that a local step makes for itself
+    kept: np.ndarray  # float64, (m,): the thread's own row of `Shared.thread_memory`
 
 
 class Model(NamedTuple):
@@ -81,6 +85,13 @@ class Model(NamedTuple):
     item_memory, value_memory : int
         Columns of the memories in :class:`Shared`; 0 for none.  An `item_memory` that has no rows
         is a fit that cannot keep any: the local step must do without.
+    thread_memory : int
+        Numbers that each thread keeps from step to step, 0 at first, such as the games that it
+        plays.  Workers and peers begin with memories of their own, which checkpoints do not
+        hold.
+    optimizer : int
+        Matrices of `shape` that an optimiser keeps, 0 at first, for all threads of a worker, such
+        as mean squares of gradients.  They are kept like the memory of threads.
     common_rows : int
         Rows, the last ones, that every step reads and changes whatever its items are.
     learner : str
@@ -111,6 +122,8 @@ class Model(NamedTuple):
     init: Callable[[np.random.Generator], np.ndarray] | None = None
     item_memory: int = 0
     value_memory: int = 0
+    thread_memory: int = 0
+    optimizer: int = 0
     common_rows: int = 0
     learner: str = "natural"
     weight_decay: float = 0.0
@@ -163,6 +176,7 @@ class Update(NamedTuple):
     change: np.ndarray | None  # else: end - base, real or (uint16) its bfloat16
     totals: np.ndarray  # float64, (n_columns,): where the column sums ended
     n_items: int = 0  # items visited
+    share: float = 0.0  # they are this share of all
 
 
 class Parameters(Protocol):
@@ -173,6 +187,7 @@ class Parameters(Protocol):
 
     version: int
     scale: float
+    items: int  # visited so far
 
     def decay(self, update: Update, weight: float) -> None:
         """``v - prior <- (1 - weight (1 - a)) (v - prior)``: the decay, of what is there now."""
@@ -214,9 +229,9 @@ class Strategy:
     incremental : bool
         Whether it serves a learner whose statistics must count once (:mod:`dpsvi.learners`).
     replicas : bool
-        Whether every worker has parameters of its own.  The mean of n of them moves by 1/n of what
-        one step moves its own, so a step with rate rho is then made with ``1 - (1 - rho)**n``:
-        all together forget as fast, counted in items, as a serial fit.
+        Whether every worker has parameters of its own.  The mean of n of them (`averaged`) moves by
+        1/n of what one step moves its own, so a step with rate rho is then made with
+        ``1 - (1 - rho)**n``: all together forget as fast, counted in items, as a serial fit.
     refuses : dict of str
         Options of a :class:`dpsvi.cluster.Cluster` that must keep their default, and why.
     """
@@ -226,6 +241,10 @@ class Strategy:
     incremental = True
     replicas = False
     refuses: ClassVar[dict[str, str]] = {}
+
+    def averaged(self, n_workers: int) -> int:
+        """How many replicas, of so many workers, a mean is taken of; 1 where there are none."""
+        return n_workers if self.replicas else 1
 
     def state(self) -> dict:
         """What a checkpoint must hold to go on: arrays and numbers by name."""
@@ -242,11 +261,14 @@ class Star(Strategy):
     as_sent : bool
         Whether the parameters of a lone worker (gamma = M = 1) become the master's as they are.
     synchronous : bool
-        Whether workers go in rounds: all read the same parameters, and the updates of all of them
-        are merged at once.  Else nobody waits for others.
+        Whether workers go in rounds: those that are drawn for one read the same parameters, and
+        their updates are merged at once.  Else nobody waits for others.
     projected : bool
         Whether rounding errors of a merge may leave the domain of the model; the master then
         brings the parameters back.
+    one_pass : str
+        Why the strategy is for one pass over the data only, and for posteriors that are sums over
+        items; "" if it is not.
     reduced : int
         Global steps so far whose rate was unstable and was reduced.
     """
@@ -254,6 +276,7 @@ class Star(Strategy):
     topology = "star"
     synchronous = False
     projected = False
+    one_pass = ""
     needs_log = False
     as_sent = True
     reduced = 0
@@ -264,6 +287,17 @@ class Star(Strategy):
     def reads(self, parameters: Parameters, worker: int) -> Parameters:
         """The parameters that `worker` reads; by default the master's."""
         return parameters
+
+    def drawn(self, workers: list[int]) -> list[int]:
+        """Who of the waiting `workers` takes part in the next round; by default all."""
+        return workers
+
+    def local_steps(self, done: float) -> float:
+        """The most steps of an update, of all threads, where this share of all steps is done.
+
+        By default as many as are asked for.
+        """
+        return math.inf
 
     def lost(self, worker: int) -> None:
         """Take note that `worker` is lost; others make its steps."""
@@ -283,9 +317,17 @@ class Peers(Strategy):
     that it is for has done its part or has not yet read the last one.  At the end one node merges
     the whole of what each of the others holds, and has the result.  `state` is the replica, a
     :class:`dpsvi.training.state.State`, of which scale and rows are the strategy's to change.
+
+    Attributes
+    ----------
+    tau : int or None
+        After more turns than this without a message, in the last of which it has sent one, a node
+        waits for the next; None: nobody waits.  Nobody does, either, once a node has done its part
+        or is lost.
     """
 
     topology = "peers"
+    tau: int | None = None
     replicas = True
     refuses: ClassVar[dict[str, str]] = {
         "master_batch": "there is no master",
@@ -300,6 +342,10 @@ class Peers(Strategy):
     def begin(self, state: Any, node: int, n_nodes: int) -> None:
         """Prepare for a fit; all nodes start from equal parameters."""
         raise NotImplementedError
+
+    def renormalise(self, state: Any) -> None:
+        """Fold the scale of `state` into its rows, and into what else has to decay with them."""
+        state.renormalise()
 
     def target(self) -> int | None:
         """The node that the next message is for; None: there is nobody."""

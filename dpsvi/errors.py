@@ -119,13 +119,32 @@ def check_choice(name, value, allowed) -> None:
 
 
 def resolve_jobs(n_jobs) -> int:
-    """Number of threads: None is 1, -1 every core this process may run on."""
+    """Number of threads: None is 1, -1 every core this process may run on, -2 all but one."""
     if n_jobs is None:
         return 1
-    if n_jobs == -1:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if isinstance(n_jobs, numbers.Integral) and n_jobs < 0:
+        cores = os.cpu_count() or 1
+        if hasattr(os, "sched_getaffinity"):
+            cores = len(os.sched_getaffinity(0))
+        return max(1, cores + 1 + int(n_jobs))
     try:
         check_number("n_jobs", n_jobs, low=1, integer=True)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{error}; None is 1, -1 all cores") from None
+        raise type(error)(f"{error}; None is 1, -1 all cores, -2 all but one") from None
     return int(n_jobs)
+
+
+def as_random_state(random_state):
+    """What scikit-learn's ``check_random_state`` gives; a NumPy Generator is drawn from, too.
+
+    Raises
+    ------
+    ValueError
+        It is none of them.
+    """
+    import numpy as np
+    from sklearn.utils import check_random_state
+
+    if isinstance(random_state, np.random.Generator):
+        return np.random.RandomState(random_state.bit_generator)
+    return check_random_state(random_state)

@@ -1,7 +1,8 @@
 """``python -m experiments.kills``: workers killed at random moments, again and again.
 
 Each run is ``mpiexec --with-ft ulfm -n 4 dpsvi fit`` with one worker killed (-9) after a random
-time; it must end with 0, name the rank and visit every document of every pass.  Asynchronous runs
+time; it must end with 0, name the rank and visit every document of every pass (without a master
+those of the survivors: what a peer has done, and was to do, is lost with it).  Asynchronous runs
 differ, so perplexities are compared as medians with those of several runs without faults, and their
 ranges are written beside them.  Open MPI, Linux.
 """
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dpsvi import strategies
 from experiments.mpiexec import ROOT_MAY
 from experiments.provenance import provenance
 
@@ -34,6 +36,7 @@ def run(args, out: Path, kill: tuple[int, float] | None) -> dict:
         "--bind-to", "none", "-n", _RANKS, sys.executable, "-m", "dpsvi", "fit", "lda", "--corpus",
         args.corpus, "--topics", args.topics, "--passes", args.passes, "--held-out", 200,
         "--evaluate-every", 1, "--checkpoint-seconds", 0, "--out", out, "--overwrite", "--json",
+        "--strategy", args.strategy,
     ]  # fmt: skip
     process = subprocess.Popen(
         [str(part) for part in command], env={**os.environ, **ROOT_MAY}, text=True,
@@ -80,6 +83,7 @@ def main(argv=None) -> None:
     argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(prog="python -m experiments.kills", description=__doc__)
     parser.add_argument("--corpus", required=True)
+    parser.add_argument("--strategy", default="decay")
     parser.add_argument("--topics", type=int, default=20)
     parser.add_argument("--passes", type=int, default=30)
     parser.add_argument("--kills", type=int, default=50)
@@ -98,7 +102,8 @@ def main(argv=None) -> None:
             row = {"rank": rank, "seconds": seconds}
             row |= run(args, Path(folder) / f"killed-{i}", (rank, seconds))
             if "perplexity" in row:
-                row["all_documents"] = row["docs"] == wholes[0]["docs"]
+                peers = strategies.get(args.strategy).topology == "peers"
+                row["all_documents"] = peers or row["docs"] == wholes[0]["docs"]
             rows.append(row)
             print(json.dumps(row), flush=True)
     good = sum(r["exit"] == 0 and r["named"] and r["all_documents"] for r in rows)

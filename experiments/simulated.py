@@ -61,7 +61,8 @@ def take_turns(
             turns += 1
             for message in workers[rank].turn(inbox[rank].popleft()):
                 to_master(rank, message)
-        if turns == before and not master.finished:
+        owed = [rank for rank in workers if inbox[rank] and rank not in master.lost]
+        if turns == before and not owed and not master.finished:
             raise RuntimeError("nobody can go on: the master owes an answer")
     return master
 
@@ -94,7 +95,8 @@ def peers_take_turns(
             while flying and flying[0][0] <= turn:
                 _, to, message = flying.popleft()
                 peers[to].take(message)
-            found = None if peer.finished else peer.turn()
+            waits = peer.waits and not any(other.finished for other in peers)
+            found = None if peer.finished or waits else peer.turn()
             if found is not None:
                 to, message = found
                 copy = deliver(message, peer.pool, peers[to].pool)

@@ -75,7 +75,7 @@ class Trial:
         args = self.args
         cluster = VirtualCluster(
             n_workers=n, network=TEN_GIGABIT, timing=self.timing, strategy=strategy,
-            strategy_options=OWN.get(strategy, {}), seed=seed, **options,
+            strategy_options=args.own.get(strategy, {}), seed=seed, **options,
         )  # fmt: skip
         lda = DPSVILDA(
             args.topics, engine="simulated", cluster=cluster, batch_size=args.batch_size,
@@ -96,15 +96,18 @@ class Trial:
         """All answers for a strategy; the slow worker is one of `args.apart`."""
         n, apart = self.args.workers, self.args.apart
         found = {f"n = {k}": self.fit(seed, strategy, k) for k in n}
-        found["one group each"] = self.fit(seed, strategy, GROUPS, sharding="shard")
-        found["none slow"] = self.fit(seed, strategy, apart)
-        found["one slow"] = self.fit(seed, strategy, apart, stragglers=(1 / apart, SLOW))
+        if not self.args.only_n:
+            found["one group each"] = self.fit(seed, strategy, GROUPS, sharding="shard")
+            found["none slow"] = self.fit(seed, strategy, apart)
+            found["one slow"] = self.fit(seed, strategy, apart, stragglers=(1 / apart, SLOW))
         return found
 
 
 def table(serial: list[dict], rows: dict[str, list[dict]], args) -> str:
     """Markdown: medians over seeds; perplexities in per cent above serial SVI's."""
     base = statistics.median(found["perplexity"] for found in serial)
+    if args.only_n:
+        return _short_table(base, rows, args)
     conditions = [*(f"n = {n}" for n in args.workers), "one group each"]
     lines = [
         f"Serial SVI: perplexity {base:,.0f}. Per cent above it, with workers that draw from all "
@@ -120,6 +123,23 @@ def table(serial: list[dict], rows: dict[str, list[dict]], args) -> str:
         n_bytes = _median(found, f"n = {args.workers[-1]}", "bytes")
         cells += [slow, "-" if n_bytes is None else f"{n_bytes:,.0f}"]
         lines.append(f"| {strategy} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _short_table(base, rows, args) -> str:
+    """What `table` says of workers that draw from all documents."""
+    lines = [
+        f"Serial SVI: perplexity {base:,.0f}. Per cent above it, with n workers that draw from all "
+        f"documents; bytes a document at n = {args.workers[-1]}, sent and received.\n",
+        f"| strategy | {' | '.join(f'n = {n}' for n in args.workers)} | bytes a document |",
+        "| --- |" + " ---: |" * (len(args.workers) + 1),
+    ]
+    for strategy, found in rows.items():
+        cells = [_above(found, f"n = {n}", base) for n in args.workers]
+        n_bytes = _median(found, f"n = {args.workers[-1]}", "bytes")
+        own = ", ".join(f"{k} {v:g}" for k, v in args.own.get(strategy, {}).items())
+        name = f"{strategy}, {own}" if own else strategy
+        lines.append(f"| {name} | {' | '.join(cells)} | {n_bytes:,.0f} |")
     return "\n".join(lines) + "\n"
 
 
@@ -146,6 +166,11 @@ def main(argv=None) -> None:
     parser.add_argument("--only", help="some strategies (all)")
     parser.add_argument("--workers", default="4,16,64", help="n (%(default)s)")
     parser.add_argument("--apart", type=int, default=8, help="n beside one that is slow")
+    parser.add_argument("--only-n", action="store_true", help="neither groups nor a slow worker")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="STRATEGY.NAME=VALUE",
+        help="an option of a strategy, in the place of all that it has here",
+    )  # fmt: skip
     parser.add_argument("--documents", type=int, help="of a group, at most")
     parser.add_argument("--topics", type=int, default=50)
     parser.add_argument("--batch-size", type=int, default=16)
@@ -154,6 +179,12 @@ def main(argv=None) -> None:
     parser.add_argument("--out", type=Path, default=Path("experiments/results/strategies"))
     args = parser.parse_args(argv)
     args.workers = [int(n) for n in args.workers.split(",")]
+    chosen: dict[str, dict] = {}
+    for option in args.option:
+        name, value = option.split("=")
+        strategy, name = name.split(".")
+        chosen.setdefault(strategy, {})[name] = json.loads(value)
+    args.own = {**OWN, **chosen}
     seeds = list(range(args.seeds))
     source = provenance(
         "experiments.strategies", argv, ["numpy", "numba"], {"fit": seeds, "split": 0}

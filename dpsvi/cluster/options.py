@@ -21,9 +21,10 @@ class Cluster:
         How several workers fit one model, a module of :mod:`dpsvi.strategies`.  With a master:
         ``"decay"`` stays valid at any staleness, ``"displacement"`` is the paper's,
         ``"momentum"`` a heavy ball, ``"elastic"`` gives each worker parameters of its own on a
-        spring (EASGD), ``"pvi"`` a factor of the posterior; in rounds, ``"local_sgd"`` takes means
-        (FedAvg), ``"diloco"`` adds an outer momentum.  Without one: ``"push_sum"`` (SGP),
-        ``"gossip"`` (GoSGD), ``"gala"``.
+        spring (EASGD), ``"pvi"`` a factor of the posterior, ``"sda"`` adds up a stream; in rounds,
+        ``"local_sgd"`` takes means, ``"fedavg"`` those of some workers, ``"hierarchical"`` those of
+        groups, ``"diloco"`` adds an outer momentum.  Without one: ``"push_sum"`` (SGP),
+        ``"push_rows"``, ``"gossip"`` (GoSGD), ``"gala"``, ``"a2cid2"``.
     strategy_options : dict
         What the strategy has of its own, for instance ``{"momentum": 0.9}`` or ``{"alpha": 0.1}``.
     master_batch : int, >= 1
@@ -76,7 +77,7 @@ class Cluster:
     silent_seconds: float = 20.0
     on_lost: str = "drop"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_choice("local_decay", self.local_decay, ["exact", "as_read"])
         check_choice("sharding", self.sharding, ["whole", "shard"])
         check_choice("statistics", self.statistics, ["float32", "bfloat16"])
@@ -91,7 +92,7 @@ class Cluster:
             check_number("waiting", self.waiting, low=0, high=0.9, open_low=True)
         self.make_strategy()
 
-    def make_strategy(self):
+    def make_strategy(self) -> Any:
         """A new strategy for one fit.
 
         Raises

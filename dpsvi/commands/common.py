@@ -120,6 +120,17 @@ def seed(text: str) -> int:
     raise argparse.ArgumentTypeError(f"must be an integer from 0 to {(1 << 32) - 1}, got {text!r}")
 
 
+def setting(text: str):
+    """An argument ``NAME=VALUE``, the value as JSON or a plain word."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
 def check_out(path) -> None:
     """Raise UsageError unless a file can be made at `path`."""
     path = Path(path)

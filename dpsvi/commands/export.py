@@ -10,8 +10,11 @@ FORMATS = ("csv", "npz", "gensim")
 def add_arguments(parser) -> None:
     """Arguments of the command."""
     add_model_argument(parser)
-    parser.add_argument("--format", choices=FORMATS, required=True)
-    parser.add_argument("--out", required=True, metavar="PATH")
+    parser.add_argument(
+        "--format", choices=FORMATS, required=True,
+        help="a table of topics and words, the same as arrays, or a LdaModel of gensim",
+    )  # fmt: skip
+    parser.add_argument("--out", required=True, metavar="PATH", help="file to be written")
 
 
 def run(args) -> None:

@@ -6,25 +6,22 @@ What is particular to topic models is in :mod:`dpsvi.commands.fit_topics`, to al
 
 from __future__ import annotations
 
-import argparse
 import inspect
-import json
 import logging
 import re
 from contextlib import nullcontext
 from dataclasses import fields
 from functools import partial
 
-from dpsvi import engines, models, strategies
+from dpsvi import engines, models
 from dpsvi.cluster import Cluster
 from dpsvi.cluster.ranks.launcher import launched_rank, launched_size
 from dpsvi.commands import fit_arrays, fit_topics
-from dpsvi.commands.common import (
-    add_output_arguments,
-    collective,
-    emit,
-    refused_as,
-    seed,
+from dpsvi.commands.common import add_output_arguments, collective, emit, refused_as
+from dpsvi.commands.fit_options import (
+    add_cluster_arguments,
+    add_evaluation_arguments,
+    add_run_arguments,
 )
 from dpsvi.errors import DataFormatError, UsageError
 
@@ -40,51 +37,28 @@ def add_arguments(parser) -> None:
     """Arguments of the command, a parser for each model."""
     kinds = parser.add_subparsers(dest="name", required=True, metavar="MODEL")
     for name in models.names():
-        text = f"see the estimator of dpsvi.models.{name}"
-        leaf = kinds.add_parser(name, help=text, description=text, allow_abbrev=False)
+        declared = models.declared(name)
+        text = f"{declared['SUMMARY']}. --set gives any other parameter of {declared['ESTIMATOR']}."
+        leaf = kinds.add_parser(
+            name, help=declared["SUMMARY"], description=text, allow_abbrev=False
+        )
         add_output_arguments(leaf)
-        leaf.add_argument("--config", metavar="FILE", help="TOML file of these options")
-        leaf.add_argument("--out", default="dpsvi-run", metavar="DIR", help="[%(default)s]")
-        leaf.add_argument("--overwrite", action="store_true", help="replace the model in --out")
-        leaf.add_argument("--quiet", action="store_true", help="no progress")
+        leaf.add_argument(
+            "--config", metavar="FILE",
+            help="TOML file of these options; what stands on the command line goes first",
+        )  # fmt: skip
+        leaf.add_argument(
+            "--out", default="dpsvi-run", metavar="DIR",
+            help="run folder to be written: model, settings, metrics, log [%(default)s]",
+        )  # fmt: skip
+        leaf.add_argument(
+            "--overwrite", action="store_true", help="replace the run that is in --out"
+        )
+        leaf.add_argument("--quiet", action="store_true", help="show no progress")
         _side(name).add_arguments(leaf, name)
-        _add_run_arguments(leaf)
+        add_run_arguments(leaf)
+        add_evaluation_arguments(leaf)
         add_cluster_arguments(leaf)
-
-
-def _setting(text):
-    """``NAME=VALUE``, the value as JSON or a plain word."""
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
-
-
-def _add_run_arguments(parser) -> None:
-    run = parser.add_argument_group("optimisation; defaults are the estimator's")
-    run.add_argument(
-        "--set", type=_setting, action="append", default=[], metavar="NAME=VALUE",
-        help="any parameter of the estimator, the value as JSON",
-    )  # fmt: skip
-    run.add_argument(
-        "--engine", choices=engines.names(), help="[mpi under mpiexec or srun, else threads]"
-    )
-    run.add_argument("--threads", type=int, default=1, metavar="P", help="-1: all [%(default)s]")
-    run.add_argument("--local-steps", type=int, metavar="B", help="steps between barriers")
-    run.add_argument("--passes", type=int, metavar="N")
-    run.add_argument("--batch-size", type=int, metavar="S")
-    run.add_argument("--learning-decay", type=float, metavar="KAPPA")
-    run.add_argument("--learning-offset", type=float, metavar="TAU0")
-    run.add_argument("--learning-rate", type=float, metavar="RHO", help="constant rate")
-    run.add_argument("--lr-rule", choices=["per_T", "per_sample", "constant"])
-    run.add_argument("--seed", type=seed, default=0, metavar="S", help="[%(default)s]")
-    held = parser.add_argument_group("evaluation")
-    held.add_argument("--held-out", type=int, metavar="N", help="[of documents 5 %%, at most 2000]")
-    held.add_argument("--evaluate-every", type=float, metavar="PASSES")
-    held.add_argument("--early-stopping", action="store_true", default=None)
 
 
 # Where the estimator's parameter is called otherwise.
@@ -95,30 +69,6 @@ _GIVEN = (
     "n_jobs", "local_steps", "max_iter", "batch_size", "learning_decay", "learning_offset",
     "learning_rate", "lr_rule", "random_state", "evaluate_every", "early_stopping",
 )  # fmt: skip
-
-
-def add_cluster_arguments(parser) -> None:
-    """Options of a fit on several processes, and checkpoints; None: the default."""
-    group = parser.add_argument_group("several processes (mpiexec -n 5 dpsvi fit ...)")
-    group.add_argument("--strategy", choices=strategies.names(), help="[decay]")
-    group.add_argument("--master-batch", type=int, metavar="M", help="updates merged at a time [1]")
-    group.add_argument("--global-rate", type=float, metavar="GAMMA", help="1: sum, 1/M: mean [1]")
-    group.add_argument("--strict", action="store_true", default=None, help="refuse unstable rates")
-    group.add_argument("--sharding", choices=["whole", "shard"], help="[whole]")
-    group.add_argument("--statistics", choices=["float32", "bfloat16"], help="[float32]")
-    group.add_argument("--prefetch", action="store_true", default=None, help="never wait for rows")
-    group.add_argument(
-        "--waiting", type=float, metavar="SHARE", help="steer B: workers wait so much"
-    )
-    group.add_argument("--workers", type=int, metavar="N", help="of --engine simulated [1]")
-    group.add_argument("--master-works", action="store_true", default=None)
-    group.add_argument("--silent-seconds", type=float, metavar="S", help="then a rank is lost [20]")
-    group.add_argument("--on-lost", choices=["drop", "abort"], help="[drop]")
-    group.add_argument("--log-all-ranks", action="store_true", help="run.rank-1.log, ...")
-    group = parser.add_argument_group("checkpoints (dpsvi resume DIR)")
-    group.add_argument(
-        "--checkpoint-seconds", type=float, metavar="SEC", help="between two, 0 for none [60]"
-    )
 
 
 def engine_of(args) -> str:

@@ -18,22 +18,35 @@ def add_arguments(parser, name: str) -> None:
     """Arguments that say what is fitted to which documents."""
     add_corpus_arguments(parser)
     model = parser.add_argument_group("model")
-    model.add_argument("--topics", type=int, default=100, metavar="K", help="[%(default)s]")
+    model.add_argument(
+        "--topics", type=int, default=100, metavar="K",
+        help="topics, 1 to 65,535; the HDP uses as many of them as it needs [%(default)s]",
+    )  # fmt: skip
     if name == "lda":
         model.add_argument(
             "--doc-topic-prior", type=_prior, default="auto", metavar="X",
-            help='alpha, or "auto" to learn it [%(default)s]',
+            help='alpha, the Dirichlet prior of the topics of a document, or "auto" to learn it '
+            "[%(default)s]",
         )  # fmt: skip
         model.add_argument(
             "--topic-word-prior", type=_prior, metavar="X",
-            help='eta, or "auto" to learn it [2 / K; mean field 5 / K]',
+            help='eta, the Dirichlet prior of the words of a topic, or "auto" to learn it '
+            "[2 / K; mean field 5 / K]",
         )  # fmt: skip
         model.add_argument(
             "--local-step", choices=["collapsed", "mean_field"], default="collapsed",
-            help="[%(default)s]",
+            help="how a document is explained; mean_field is the paper's [%(default)s]",
         )  # fmt: skip
-        model.add_argument("--warm-documents", action="store_true")
-        model.add_argument("--keep-responsibilities", action="store_true")
+        model.add_argument(
+            "--warm-documents", action="store_true",
+            help="start each document where its last visit ended: 4 K bytes a document, and one "
+            "process",
+        )  # fmt: skip
+        model.add_argument(
+            "--keep-responsibilities", action="store_true",
+            help="batch CVB0 in the last tenth of the passes: 2 K bytes a word of a document, one "
+            "process, and no checkpoints",
+        )  # fmt: skip
 
 
 def read(args) -> dict:

@@ -11,8 +11,9 @@ from dpsvi import engines
 from dpsvi.cluster.ranks.launcher import launched_rank
 from dpsvi.cluster.ranks.world import in_turn
 from dpsvi.commands.common import collective
-from dpsvi.commands.fit import add_cluster_arguments, check_used, engine_of
+from dpsvi.commands.fit import check_used, engine_of
 from dpsvi.commands.fit import run as run_fit
+from dpsvi.commands.fit_options import add_cluster_arguments
 from dpsvi.errors import DataFormatError, ModelFormatError, UsageError
 
 
@@ -23,7 +24,10 @@ def add_arguments(parser) -> None:
     parser.add_argument("--threads", type=int, metavar="P", help="another number of threads")
     parser.add_argument("--passes", type=int, metavar="N", help="another number of passes")
     parser.add_argument("--engine", choices=engines.names(), help="another engine")
-    parser.add_argument("--local-steps", type=int, metavar="B")
+    parser.add_argument(
+        "--local-steps", type=int, metavar="B",
+        help="another number of steps of each thread between two exchanges",
+    )  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="no progress")
     add_cluster_arguments(parser)
 
@@ -51,6 +55,11 @@ def _settings(args, path) -> tuple[str, argparse.Namespace]:
     if not (path.parent / "checkpoints" / "latest").exists():
         raise FileNotFoundError(
             f"{out}: holds no checkpoint; the fit was finished, or ended before the first one"
+        )
+    if settings.get("command") == "play":
+        raise UsageError(
+            f"{out}: is a run of `dpsvi play`; `dpsvi play {settings['environment']} --out {out} "
+            "--resume` goes on with it"
         )
     given = {k: v for k, v in vars(args).items() if v is not None}
     sharding = settings.get("sharding") or "whole"

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from os import PathLike
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +21,8 @@ _REAL = "biuf"  # kinds of dtype: bool, int, uint, float
 
 
 def as_corpus(
-    X,
-    vocabulary=None,
+    X: Any,
+    vocabulary: Any = None,
     allow_fractional: bool = False,
     *,
     n_features: int | None = None,

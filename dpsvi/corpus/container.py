@@ -7,9 +7,10 @@ compressed sparse row matrix, whose arrays it shares with `scipy.sparse` without
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpsvi.errors import CorpusFormatError
 
@@ -66,7 +67,7 @@ class Corpus:
     n_features: int
     vocabulary: tuple[str, ...] | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Check the arrays and replace them by read-only views."""
         for name, dtype in _DTYPES.items():
             object.__setattr__(self, name, _read_only(name, getattr(self, name), dtype))
@@ -79,7 +80,7 @@ class Corpus:
             )
 
     @classmethod
-    def from_csr(cls, matrix, vocabulary: tuple[str, ...] | None = None) -> Corpus:
+    def from_csr(cls, matrix: Any, vocabulary: tuple[str, ...] | None = None) -> Corpus:
         """Wrap a CSR matrix of shape (n_items, n_features), sharing arrays of the right dtype.
 
         Values are taken as they are: use `as_corpus` for data of unknown origin.
@@ -98,11 +99,11 @@ class Corpus:
         """Rows and features, as of a matrix."""
         return self.n_items, self.n_features
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Return the number of rows."""
         return self.n_items
 
-    def __getitem__(self, rows):
+    def __getitem__(self, rows: Any) -> Corpus:
         """Return a corpus of some of the rows: a number, a slice, or an array as in `select`.
 
         A tuple of such and ``...`` means the same: scikit-learn's splitters ask like this.
@@ -144,7 +145,7 @@ class Corpus:
         offsets = self.offsets.astype(np.int32) if narrow else self.offsets
         return csr_array((self.value, self.index, offsets), (self.n_items, self.n_features))
 
-    def select(self, ids) -> Corpus:
+    def select(self, ids: ArrayLike) -> Corpus:
         """Return some of the rows, in the order given, over the same features.
 
         Parameters
@@ -171,7 +172,7 @@ class Corpus:
                 )
         return Corpus.from_csr(self.to_csr()[ids], self.vocabulary)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         """Return the sizes."""
         return f"Corpus(n_items={self.n_items}, n_features={self.n_features}, nnz={self.nnz})"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from os import PathLike
+from typing import Any
 
 import numpy as np
 
@@ -27,15 +28,15 @@ READERS = {"uci": read_uci, "mm": read_matrix_market, "ldac": read_ldac, "npz": 
 
 
 def load_corpus(
-    path: str | PathLike,
-    vocabulary=None,
+    path: str | PathLike[str],
+    vocabulary: Any = None,
     *,
     format: str = "auto",
     index_base: int | None = None,
     allow_fractional: bool = False,
     max_bytes: int | None = None,
     encoding: str = "utf-8",
-    cache: bool | str | PathLike = True,
+    cache: bool | str | PathLike[str] = True,
     n_features: int | None = None,
     drop_empty: bool = False,
 ) -> Corpus:

@@ -101,7 +101,7 @@ def count_words(texts, vocabulary=None):
     from sklearn.feature_extraction.text import CountVectorizer
 
     strings = isinstance(next(filter(_tells, texts), ""), str)
-    options = {} if strings else {"analyzer": list}
+    options = {} if strings else {"analyzer": list, "lowercase": False}
     if strings and vocabulary is None and len(texts) >= FEWEST:
         options |= {"min_df": RARE, "max_df": COMMON}
     counter = CountVectorizer(vocabulary=vocabulary, **options)

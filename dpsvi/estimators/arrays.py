@@ -48,6 +48,7 @@ class ArrayEstimator(SVIEstimator):
     own that is neither in `_free` nor in `_settings`.
     """
 
+    lower_bound_: float
     _texts: ClassVar[dict[str, str]] = {"fitted": _FITTED}
     _free: tuple[str, ...] = ("init_params",)
 

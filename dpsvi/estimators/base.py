@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
@@ -54,11 +54,11 @@ class SVIEstimator(Saving, Fitting, BaseEstimator):
     _texts: ClassVar[dict[str, str]] = {}
     _extra: tuple[str, ...] = ()  # more attributes that `fit` sets and the fitted model needs
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for base in cls.__mro__:
             for name, text in vars(base).get("_texts", {}).items():
-                cls.__doc__ = cls.__doc__.replace(f"    {{{name}}}", text)
+                cls.__doc__ = (cls.__doc__ or "").replace(f"    {{{name}}}", text)
 
     def _attributes(self, state) -> dict:
         """Attributes of an estimator whose fit has ended at `state`."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable
 from functools import wraps
 from types import MappingProxyType
+from typing import TypeVar
 
 from dpsvi.engines import DEFAULT
 
@@ -30,8 +32,8 @@ _TEXT = """\
         processes with such threads, started by ``mpiexec -n 5 python -m mpi4py script.py``, or
         ``"simulated"``: a virtual cluster.
     n_jobs : int or None, default=None
-        Threads p; None is 1, -1 all cores.  With more than one, results vary from run to run
-        within the noise of seeds; one thread is reproducible.
+        Threads p; None is 1, -1 all cores, -2 all but one.  With more than one,
+        results vary from run to run within the noise of seeds; one thread is reproducible.
     local_steps : int or None, default=None
         B, >= 1: threads meet after each p * B steps.  None: only at the end of a pass; for
         ``"mpi"`` and ``"simulated"`` 1024 at most, all workers together half a pass (a tenth with
@@ -75,7 +77,7 @@ _TEXT = """\
         Of `early_stopping`: evaluations without an improvement that end the fit.
     warm_start : bool, default=False
         `fit` goes on from the last solution, prior included.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Of the first parameters, the order of the {items} and what is held out.
     verbose : int, default=0
         1 shows progress on stderr: a bar, or a line every 10 seconds where no bar can be drawn.
@@ -88,6 +90,7 @@ _TEXT = """\
         Folder whose ``checkpoints/`` `fit` writes to and :meth:`resume` reads from.
     checkpoint_seconds : float, >= 0, default=60.0
         Between two checkpoints."""
+_Class = TypeVar("_Class", bound=type)
 _ENTRIES = re.split(r"\n(?=    \S)", _TEXT)
 
 
@@ -96,7 +99,9 @@ def own_parameters(cls) -> tuple[str, ...]:
     return tuple(name for name in inspect.signature(cls).parameters if name not in _DEFAULTS)
 
 
-def engine_parameters(items: str, *, without: tuple[str, ...] = (), **defaults):
+def engine_parameters(
+    items: str, *, without: tuple[str, ...] = (), **defaults: object
+) -> Callable[[_Class], _Class]:
     """Class decorator: add the parameters above to an estimator.
 
     Parameters
@@ -108,6 +113,11 @@ def engine_parameters(items: str, *, without: tuple[str, ...] = (), **defaults):
         Parameters that it does not have.
     **defaults
         Where the estimator's differ.
+
+    Notes
+    -----
+    For type checkers the constructor ends with ``**run: Unpack[RunOptions]``
+    (:mod:`dpsvi.estimators.run_options`); it never gets any of them, nor anything else.
 
     Examples
     --------
@@ -122,6 +132,8 @@ def engine_parameters(items: str, *, without: tuple[str, ...] = (), **defaults):
     def decorate(cls):
         own = cls.__init__
         signature = inspect.signature(own)
+        named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        signature = signature.replace(parameters=named)
         values = {**_DEFAULTS, **defaults}
         values = {k: v for k, v in values.items() if k not in {*signature.parameters, *without}}
         added = [
@@ -132,10 +144,11 @@ def engine_parameters(items: str, *, without: tuple[str, ...] = (), **defaults):
         @wraps(own)
         def __init__(self, *args, **kwargs):
             vars(self).update({k: kwargs.pop(k, value) for k, value in values.items()})
+            signature.bind(self, *args, **kwargs)  # raises TypeError for any other name
             own(self, *args, **kwargs)
 
         __init__.__signature__ = signature.replace(
-            parameters=[*signature.parameters.values(), *added]
+            parameters=[*named, *added]
         )
         cls.__init__, cls._items = __init__, items
         if cls.__doc__:

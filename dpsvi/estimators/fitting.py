@@ -6,7 +6,9 @@ items out before, and may begin several times.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -28,7 +30,10 @@ except ImportError:
         return method
 
 
-def fit_method(method):
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def fit_method(method: _Method) -> _Method:
     """Decorate `fit` or `partial_fit`, and let scikit-learn's callbacks follow it.
 
     The estimator stays as it was when the method refuses its input or fails.  One that was
@@ -63,7 +68,7 @@ class Fitting(CallbackSupportMixin, Training):
     _while_fitting: tuple[str, ...] = ()  # attributes that are there until the fit has ended
 
     @fit_method
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the model from X.
 
         Parameters
@@ -90,7 +95,7 @@ class Fitting(CallbackSupportMixin, Training):
         return self._fit(X, y)
 
     @fit_method
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go on learning with one pass over X, the next data of a stream.
 
         The first call also sets the priors that are None and the first parameters, so let it
@@ -148,9 +153,9 @@ class Fitting(CallbackSupportMixin, Training):
         self._note_fixed(going_on)
         items = self._read(X, y, reset=not going_on, **more)
         rng = self._generator()
-        # N: as given, or all items seen; those of several passes of a fit count once.
+        # Those of several passes of a fit count once.
         self._n_seen = count(items) + (self._n_seen if going_on else 0)
-        total = self._n_seen if self.total_samples is None else self.total_samples
+        total = self._stream_total(items, going_on)
         self._state = self._begin(items, total, rng, going_on)
         monitor = Monitor(self, None, self._readable(X, items), y)
         self._train_passes(items, rng, monitor, total)
@@ -158,6 +163,10 @@ class Fitting(CallbackSupportMixin, Training):
         self._finish(items, total)
         monitor.close(self._state)
         return self
+
+    def _stream_total(self, items, going_on) -> float:
+        """N, which the next `items` of a stream stand for: as given, or all seen."""
+        return self._n_seen if self.total_samples is None else self.total_samples
 
     def _note_fixed(self, going_on: bool) -> None:
         """Fill `_started`; raises ValueError if a fit that goes on would change what is fixed."""

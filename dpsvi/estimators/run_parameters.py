@@ -8,12 +8,11 @@ from __future__ import annotations
 import numbers
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from dpsvi import engines
 from dpsvi.base import Engine
 from dpsvi.cluster.options import Cluster
-from dpsvi.errors import check_choice, check_flag, check_number, resolve_jobs
+from dpsvi.errors import as_random_state, check_choice, check_flag, check_number, resolve_jobs
 from dpsvi.training import schedules
 
 # Threads that do not see each other's first steps, whose rates are near 1, cost mean-field LDA some
@@ -135,7 +134,7 @@ class RunParameters:
         return size
 
     def _draw_seed(self) -> int:
-        return check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        return as_random_state(self.random_state).randint(np.iinfo(np.int32).max)
 
     def _sampler(self) -> np.random.Generator:
         """One for draws from a fitted model: every process that asks has its own."""

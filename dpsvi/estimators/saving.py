@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from os import PathLike
+from typing import Self
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,7 +20,7 @@ class Saving:
 
     _kind: str
 
-    def save(self, path) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write ``model.safetensors`` and ``model.json`` into the folder `path`.
 
         Parameters
@@ -49,7 +52,7 @@ class Saving:
         )  # fmt: skip
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: str | PathLike[str]) -> Self:
         """Read what :meth:`save` wrote; `partial_fit` and `warm_start` go on from it.
 
         Parameters

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
 from dpsvi.cluster.ranks.launcher import launched_rank
 from dpsvi.cluster.ranks.world import agree, world
-from dpsvi.errors import ModelFormatError
 from dpsvi.estimators.run_parameters import RunParameters
 from dpsvi.files import io
-from dpsvi.training.checkpoint import Checkpoint, CheckpointFolder, read_newest, restore
+from dpsvi.training.checkpoint import (
+    Checkpoint,
+    CheckpointFolder,
+    check_params,
+    read_newest,
+    restore,
+)
 from dpsvi.training.job import Job, Snapshot
 from dpsvi.training.ledger import Passes
 
@@ -25,10 +31,17 @@ _FREE = {
 class Training(RunParameters):
     """The part of an estimator that has passes made by the engine."""
 
+    history_: list[dict[str, Any]]
+    interrupted_: int
+    exchanges_: dict[str, Any]
+    n_iter_: int
+    n_batch_iter_: int
+    n_features_in_: int
+    feature_names_in_: np.ndarray
     _checkpoint: Checkpoint | None = None  # where `resume` starts from
     _interrupted_by: KeyboardInterrupt | None = None  # while a fit that was interrupted ends
 
-    def resume(self, X, y=None, **more):
+    def resume(self, X: Any, y: Any = None, **more: Any) -> Self:
         """Go on with a fit that was interrupted, from the newest checkpoint in `checkpoint_dir`.
 
         Parameters
@@ -55,12 +68,7 @@ class Training(RunParameters):
             raise ValueError("resume needs the checkpoint_dir of the fit that goes on, got None")
         self._checkpoint = checkpoint = read_newest(self.checkpoint_dir)
         try:
-            then, now = checkpoint.meta["fit"]["params"], _comparable(self)
-            for name in sorted(now):
-                if then.get(name) != now[name]:
-                    raise ModelFormatError(
-                        f"{checkpoint.path}: {name} was {then.get(name)!r}, now {now[name]!r}"
-                    )
+            check_params(checkpoint, _comparable(self))
             return self.fit(X, y, **more)
         finally:
             del self._checkpoint

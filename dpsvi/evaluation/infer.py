@@ -5,8 +5,29 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.kernels.fold import fold
-from dpsvi.kernels.jit import kernel
+from dpsvi.kernels.jit import copy, inline_kernel, kernel
 from dpsvi.kernels.special import exp_digamma_row
+
+LONGEST = np.float32(16)  # steps at once, at most
+
+
+@inline_kernel
+def leap(before, step, bend, least, gamma):
+    """Go on along the last two sweeps: squared extrapolation (Varadhan, Roland 2008, S3).
+
+    The first sweep changed `before` by `step`, the second one by ``step + bend``.  EM goes the
+    same way for many sweeps, a little less far each time; the sweep that follows corrects this one.
+    """
+    straight, bent = np.float32(0), np.float32(0)
+    for k in range(gamma.shape[0]):
+        straight += step[k] * step[k]
+        bent += bend[k] * bend[k]
+    if straight <= bent:
+        return
+    far = min(np.sqrt(straight / bent), LONGEST) if bent > 0 else np.float32(1)
+    for k in range(gamma.shape[0]):
+        x = before[k] + np.float32(2) * far * step[k] + far * far * bend[k]
+        gamma[k] = max(x, least[k])
 
 
 @kernel
@@ -22,7 +43,9 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
     items : Items
     first, last : int
     digamma : bool
-        Topic weights are exp(psi(gamma)) (mean field) or gamma itself (collapsed).
+        Topic weights are exp(psi(gamma)) (mean field) or gamma itself (collapsed).  The latter is
+        EM for a concave function, and every third sweep leaps ahead; mean field has several
+        solutions, and a leap would lead to others.
     tol : float
         Stop when the mean change of gamma over the topics is smaller.
     n_sweeps : int
@@ -33,6 +56,7 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
     """
     n_columns = alpha.shape[0]
     weight, total = np.zeros_like(alpha), np.empty_like(alpha)
+    before, step, bend = np.empty_like(alpha), np.empty_like(alpha), np.empty_like(alpha)
     zero, shift = np.float32(0), np.float32(0)  # shift: see exp_digamma_row
     n_topics = 0
     for k in range(n_columns):
@@ -51,9 +75,9 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
         length = zero
         for i in range(stop - start):
             length += counts[i]
-            row, copy = basis[words[i]], block[i]
+            row, gathered = basis[words[i]], block[i]
             for k in range(n_columns):
-                copy[k] = row[k]
+                gathered[k] = row[k]
         for k in range(n_columns):
             own[k] = alpha[k] + length / np.float32(n_topics) if alpha[k] > 0 else zero
         log_norm[d] = 0.0
@@ -63,7 +87,7 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
             if digamma:
                 shift = exp_digamma_row(own, n_topics, weight)
             else:
-                weight[:] = own
+                copy(own, weight)
             fold(block, positions[: stop - start], counts, weight, total, ratio)
             if sweep == n_sweeps:
                 break
@@ -71,9 +95,15 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
             for k in range(n_columns):
                 new = alpha[k] + weight[k] * total[k]
                 change += abs(new - own[k])
+                if sweep % 3 == 0:
+                    before[k], step[k] = own[k], new - own[k]
+                else:
+                    bend[k] = new - own[k] - step[k]
                 own[k] = new
             if change < tol * np.float32(n_topics):
                 break
+            if sweep % 3 == 1 and sweep + 1 < n_sweeps and not digamma:
+                leap(before, step, bend, alpha, own)
         for i in range(stop - start):
             if counts[i] > 0:
                 norm = np.float64(counts[i]) / np.float64(ratio[i])

@@ -33,7 +33,7 @@ import numpy as np
 
 from dpsvi.expfam import gamma
 from dpsvi.kernels.digamma import digamma, trigamma
-from dpsvi.kernels.jit import kernel
+from dpsvi.kernels.jit import copy, kernel
 
 
 @kernel
@@ -92,7 +92,7 @@ def concentration(counts, tails, prior):
 @kernel
 def sticks(counts, prior, order, a, b):
     """Fill `order` and the Beta parameters `a` and `b`, (K,) each; returns E[omega]."""
-    order[:] = by_size(counts)
+    copy(by_size(counts), order)
     tail = 0.0
     for i in range(a.shape[0] - 1, -1, -1):
         # A difference of additions that others lost may be a little below 0.

@@ -6,8 +6,11 @@ that are rated.  A subclass says how a user's factors follow from ratings.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
@@ -34,6 +37,7 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayEstima
     * ``components_``, the item factors, (K, n_items), and ``_offset``, what is added to products.
     """
 
+    components_: np.ndarray
     _offset = 0.0
 
     def _read(self, X, y=None, *, reset):
@@ -43,7 +47,7 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayEstima
     def _n_features_out(self):
         return len(self.components_)
 
-    def transform(self, X):
+    def transform(self, X: Any) -> np.ndarray:
         """Expected factors of users, who need not have been there when the model was fitted.
 
         Parameters
@@ -59,7 +63,9 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayEstima
         items = self._read(X, reset=False)
         return self._users(self._state, items).astype(self._dtype, copy=False)
 
-    def predict_ratings(self, X, users=None, items=None):
+    def predict_ratings(
+        self, X: Any, users: ArrayLike | None = None, items: ArrayLike | None = None,
+    ) -> np.ndarray:  # fmt: skip
         """Expected ratings (what scikit-learn calls `predict` gives one number a row).
 
         Parameters
@@ -83,7 +89,9 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayEstima
         products = np.einsum("nk,nk->n", factors[users], self.components_.T[items])
         return products + factors.dtype.type(self._offset)
 
-    def recommend(self, X, n=10, *, exclude_seen=True):
+    def recommend(
+        self, X: Any, n: int = 10, *, exclude_seen: bool = True,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """The items with the highest expected ratings for each user.
 
         Parameters
@@ -121,7 +129,7 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayEstima
         chosen[best == -np.inf] = -1
         return chosen, best
 
-    def score(self, X, y=None) -> float:
+    def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of held-out ratings in nats, by completion.
 
         Half of each user's ratings, chosen at random with a fixed seed, gives the user's factors;
@@ -148,7 +156,7 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayEstima
             raise ValueError(f"no rating is left to predict in {len(items.value)} ratings")
         return self._log_likelihood(state, first, second) / n
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

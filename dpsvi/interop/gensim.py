@@ -48,10 +48,9 @@ def to_gensim(estimator):
         alpha=estimator.doc_topic_prior_.tolist(), eta=estimator.topic_word_prior_,
         dtype=np.float32, random_state=0,
     )  # fmt: skip
-    model.state.eta = np.full(estimator.n_features_in_, estimator.topic_word_prior_, np.float32)
-    model.state.sstats = np.ascontiguousarray(
-        estimator.components_ - np.float32(estimator.topic_word_prior_)
-    )
+    eta = np.asarray(estimator.topic_word_prior_, np.float32)
+    model.state.eta = eta if eta.ndim else np.full(estimator.n_features_in_, eta)
+    model.state.sstats = np.ascontiguousarray(estimator.components_ - eta)
     model.state.numdocs = 0
     model.sync_state()
     return model

@@ -27,7 +27,7 @@ from dpsvi.kernels.fold import (
     start_even,
     topic_sizes,
 )
-from dpsvi.kernels.jit import inline_kernel
+from dpsvi.kernels.jit import copy, inline_kernel
 
 OWN = 2.0  # how many times a word's own count is left out of its document
 EVERY = 3  # sweeps between two times that it is reckoned anew; the first sweep is without
@@ -39,12 +39,17 @@ def scratch(columns: int, longest: int) -> int:
 
 
 @inline_kernel
-def gather(rows, words, c, eta, topic, block):
+def gather(rows, words, c, eta, word_prior, topic, block):
     """``block_ik = lam_wk topic_k`` of the words of a document: read again in every sweep."""
     for i in range(words.shape[0]):
-        row, copy = rows[words[i]], block[i]
-        for k in range(topic.shape[0]):
-            copy[k] = (eta + c * row[k]) * topic[k]
+        row, gathered = rows[words[i]], block[i]
+        if word_prior.shape[0]:
+            prior = word_prior[words[i]]
+            for k in range(topic.shape[0]):
+                gathered[k] = (block.dtype.type(prior[k]) + c * row[k]) * topic[k]
+        else:
+            for k in range(topic.shape[0]):
+                gathered[k] = (eta + c * row[k]) * topic[k]
 
 
 @inline_kernel
@@ -87,7 +92,7 @@ def explain(counts, options, length, gamma, weight, total, ratio, left, block):
     for sweep in range(options.n_sweeps):
         if sweep % EVERY == 1:
             leave_own_out(most, counts, ratio, left, block)
-        weight[:] = gamma
+        copy(gamma, weight)
         fold(block, positions, counts, weight, total, ratio)
         change = real(0)
         for k in range(gamma.shape[0]):
@@ -121,7 +126,9 @@ def explain_all(shared, scale, options, n_words, items, batch, work, evidence):
     # Gathered rows of one document: contiguous, they are read at full speed in every sweep.
     blocks = work.scratch[4 * n_columns : (4 + longest) * n_columns].reshape((longest, n_columns))
     ratios = work.scratch[(4 + longest) * n_columns :][: 2 * longest].reshape((2, longest))
-    n_topics = topic_sizes(options.alpha, options.eta, scale, n_words, work.totals, topic)
+    n_topics = topic_sizes(
+        options.alpha, options.eta, options.sizes, scale, n_words, work.totals, topic
+    )
     for k in range(n_columns):
         topic[k] = real(1) / topic[k] if options.alpha[k] > 0 else real(0)
     c, eta = real(scale), real(options.eta)
@@ -141,13 +148,13 @@ def explain_all(shared, scale, options, n_words, items, batch, work, evidence):
             ids[i] = work.slot[words[i]]
             length += counts[i]
         if warm and shared.item_memory[d, 0] > 0:
-            gamma[:] = shared.item_memory[d]
+            copy(shared.item_memory[d], gamma)
         else:
             start_even(options.alpha, length / real(n_topics), gamma)
-        gather(rows, words, c, eta, topic, block)
+        gather(rows, words, c, eta, options.word_prior, topic, block)
         explain(counts, options, length, gamma, weight, total, ratio, left, block)
         add_assigned(work.stats, ids, ratio, weight, block)
         if warm:
-            shared.item_memory[d] = gamma
+            copy(gamma, shared.item_memory[d])
         if evidence:
             count_evidence(gamma, options.alpha, work.tally)

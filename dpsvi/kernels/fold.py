@@ -17,13 +17,20 @@ class Options(NamedTuple):
     eta: float  # prior of the words of a topic
     tol: float  # change of gamma, as a share of the document's tokens, that ends the sweeps
     n_sweeps: int  # most sweeps over a document
+    sizes: np.ndarray  # (n_columns,): sum_w eta_wk, where eta is not one number; else empty
+    word_prior: np.ndarray  # (n_words, n_columns): eta_wk; else empty
 
 
 @inline_kernel
 def options_of(hyper, n_columns):
     """Name what :func:`dpsvi.kernels.hyper.pack` made of :class:`Options`."""
     n = n_columns
-    return Options(hyper[:n], hyper[n], hyper[n + 1], int(hyper[n + 2]))
+    rest = hyper[n + 3 :]
+    word_prior = rest[n:] if len(rest) else rest
+    return Options(
+        hyper[:n], hyper[n], hyper[n + 1], int(hyper[n + 2]), rest[:n],
+        word_prior.reshape((len(word_prior) // n, n)),
+    )  # fmt: skip
 
 
 @inline_kernel
@@ -48,13 +55,18 @@ def prefetch_words(items, d, rows):
 
 
 @inline_kernel
-def topic_sizes(alpha, eta, scale, n_rows, totals, size):
-    """``size_k = sum_w lam_wk``; columns with alpha 0 are padding and get 0.  Returns K."""
+def topic_sizes(alpha, eta, sizes, scale, n_rows, totals, size):
+    """``size_k = sum_w lam_wk``; columns with alpha 0 are padding and get 0.  Returns K.
+
+    `sizes` are those of the prior; if it is empty, each of the `n_rows` words has `eta`.
+    """
     smooth = n_rows * eta
     n_topics = 0
     for k in range(size.shape[0]):
         size[k] = 0
         if alpha[k] > 0:
+            if sizes.shape[0]:
+                smooth = sizes[k]
             size[k] = smooth + scale * totals[k]
             n_topics += 1
     return n_topics

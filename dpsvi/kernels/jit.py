@@ -1,4 +1,4 @@
-"""How Python meets numba: the flags, the kernel signature and two missing instructions.
+"""How Python meets numba: the flags, the kernel signature and some missing instructions.
 
 `model.local` is compiled once per number type to a *typed function pointer*.  The engine's loop
 receives it as an argument, so the loop is compiled and disk-cached once for all models, and the
@@ -31,6 +31,13 @@ kernel = numba.njit(**FLAGS)
 inline_kernel = numba.njit(**FLAGS, forceinline=True)
 
 
+@inline_kernel
+def copy(source, target):
+    """``target[:] = source``: numba would compile an error's text with that, for seconds."""
+    for i in range(source.shape[0]):
+        target[i] = source[i]
+
+
 def _readonly(array):
     view = array.view()
     view.flags.writeable = False
@@ -51,9 +58,10 @@ def abi(real: np.dtype):
     """Numba types of (Shared, Items, Work) and of the local step, for one number type."""
     matrix, vector = np.empty((0, 0), real), np.empty(0, real)
     vector64, ints = np.empty(0), np.empty(0, np.int32)
-    shared = Shared(matrix, np.empty((0, 0)), matrix, np.empty((0, 0), np.uint16))
+    matrix64 = np.empty((0, 0))
+    shared = Shared(matrix, matrix64, matrix, np.empty((0, 0), np.uint16), matrix64, matrix)
     items = as_items(np.empty(0, np.int64), ints, vector, real)
-    work = Work(vector64, ints, ints, matrix, matrix, vector, ints, vector64)
+    work = Work(vector64, ints, ints, matrix, matrix, vector, ints, vector64, vector64)
     shared_t, items_t, work_t = (numba.typeof(x) for x in (shared, items, work))
     local_t = types.int64(
         shared_t, types.float64, types.float64[::1], items_t, types.int32[::1], work_t
@@ -106,6 +114,16 @@ def bits_from_float(typingctx, number):
         return builder.bitcast(args[0], ir.IntType(32))
 
     return types.int32(types.float32), codegen
+
+
+@intrinsic
+def lowest_bit(typingctx, number):
+    """Place of the lowest bit that is 1 in an int64 other than 0; the last place has number 0."""
+
+    def codegen(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), codegen
 
 
 @intrinsic

@@ -1,8 +1,8 @@
 """Learners: how the statistics of a local step change the parameters; one file each.
 
 A learner is a module here with a function ``tables(model, rates, scale, batch_sizes, n_items)`` and
-a constant ``COUNTS_ONCE``, found by the name that :attr:`dpsvi.base.Model.learner` gives.  Every
-learner makes its step a decay of all rows, one number, and a sum over the touched rows,
+constants ``COUNTS_ONCE`` and ``ESTIMATES``, found by the name that :attr:`dpsvi.base.Model.learner`
+gives.  Every learner makes its step a decay of all rows, one number, and a sum over touched rows,
 
     rows += gain * statistics,    scale_{t+1} = (1 - decay_t) scale_t,
 
@@ -25,6 +25,8 @@ and returns
 
 ``COUNTS_ONCE`` says whether the parameters are a sum of all statistics, each of which must be added
 exactly once: not every strategy can do that.
+
+``ESTIMATES`` says whether statistics estimate all of ``lam - prior``, to be mixed in at a rate.
 """
 
 from __future__ import annotations

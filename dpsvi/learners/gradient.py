@@ -16,6 +16,7 @@ import numpy as np
 from dpsvi.learners import decayed_scales
 
 COUNTS_ONCE = False
+ESTIMATES = False
 
 
 def tables(model, rates, scale, batch_sizes, n_items):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 COUNTS_ONCE = True
+ESTIMATES = False
 
 
 def tables(model, rates, scale, batch_sizes, n_items):

@@ -15,6 +15,7 @@ import numpy as np
 from dpsvi.learners import decayed_scales
 
 COUNTS_ONCE = False
+ESTIMATES = True
 
 
 def tables(model, rates, scale, batch_sizes, n_items):

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from os import PathLike
+from typing import Any
 
 from dpsvi.files import plugins
 
+_SUMMARY = re.compile(r'^"""(.+)$', re.MULTILINE)
+_ASIDE = re.compile(r" \(.*?\)| by DPSVI")
 _DECLARED = re.compile(r"^(ESTIMATOR|FITTED_TO) = \"?(\w+)\"?$", re.MULTILINE)
 
 
@@ -29,9 +33,14 @@ def get(name: str):
 def declared(name: str) -> dict[str, str]:
     """What the file of model `name` declares: ``ESTIMATOR`` and ``FITTED_TO``, as text.
 
-    The file is read, not imported: all models together take seconds to import.
+    ``SUMMARY`` is the first line of the file's docstring, without what stands in brackets.  The
+    file is read, not imported: all models together take seconds to import.
     """
-    return {"FITTED_TO": "arrays"} | dict(_DECLARED.findall(plugins.source(__name__, name)))
+    source = plugins.source(__name__, name)
+    summary = _SUMMARY.match(source)
+    summary = _ASIDE.sub("", summary[1]).strip('". ') if summary else name
+    found = {"FITTED_TO": "arrays", "SUMMARY": summary}
+    return found | dict(_DECLARED.findall(source))
 
 
 def estimators() -> dict[str, str]:
@@ -39,7 +48,7 @@ def estimators() -> dict[str, str]:
     return {declared(name)["ESTIMATOR"]: name for name in names()}
 
 
-def load(path):
+def load(path: str | PathLike[str]) -> Any:
     """Read a fitted model of any kind from the folder that its ``save`` wrote.
 
     Parameters

@@ -13,12 +13,15 @@ those of :mod:`dpsvi.families.mixtures.mixture`, with
 from __future__ import annotations
 
 from functools import partial
+from typing import Literal, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpsvi.base import Model
 from dpsvi.errors import check_number
 from dpsvi.estimators.engine_parameters import engine_parameters
+from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam.stick_breaking import Sticks, expected_log_weights
 from dpsvi.families.mixtures import mixture
 from dpsvi.families.mixtures.components import Prior, standardise
@@ -132,12 +135,20 @@ class DPSVIDPMixture(MixtureEstimator):
     2
     """
 
+    counts_: np.ndarray
+    n_components_active_: int
+    concentration_: float
+    weight_concentration_: np.ndarray
+
     def __init__(
-        self, n_components=20, *, covariance_type="full", weight_concentration_prior="auto",
-        concentration_shape=1.0, concentration_rate=1.0, mean_precision_prior=None,
-        mean_prior=None, degrees_of_freedom_prior=None, covariance_prior=None,
-        init_params="merge",
-    ):  # fmt: skip
+        self, n_components: int = 20, *, covariance_type: Literal["full", "diag"] = "full",
+        weight_concentration_prior: float | Literal["auto"] = "auto",
+        concentration_shape: float = 1.0, concentration_rate: float = 1.0,
+        mean_precision_prior: float | None = None, mean_prior: ArrayLike | None = None,
+        degrees_of_freedom_prior: float | None = None, covariance_prior: ArrayLike | None = None,
+        init_params: Literal["merge", "kmeans", "random"] = "merge",
+        **run: Unpack[RestartOptions],
+    ) -> None:  # fmt: skip
         super().__init__(
             n_components, covariance_type, mean_precision_prior, mean_prior,
             degrees_of_freedom_prior, covariance_prior, init_params,

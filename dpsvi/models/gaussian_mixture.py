@@ -19,12 +19,15 @@ The layout of the one row of lam, and why it is one row, is told in
 from __future__ import annotations
 
 from functools import partial
+from typing import Literal, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from dpsvi.base import Model
 from dpsvi.estimators.engine_parameters import engine_parameters
+from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import dirichlet
 from dpsvi.families.mixtures import mixture
 from dpsvi.families.mixtures.components import Prior, standardise
@@ -137,11 +140,16 @@ class DPSVIGaussianMixture(MixtureEstimator):
     [0, 10]
     """
 
+    weight_concentration_: np.ndarray
+
     def __init__(
-        self, n_components=1, *, covariance_type="full", weight_concentration_prior=None,
-        mean_precision_prior=None, mean_prior=None, degrees_of_freedom_prior=None,
-        covariance_prior=None, init_params="merge",
-    ):  # fmt: skip
+        self, n_components: int = 1, *, covariance_type: Literal["full", "diag"] = "full",
+        weight_concentration_prior: float | None = None, mean_precision_prior: float | None = None,
+        mean_prior: ArrayLike | None = None, degrees_of_freedom_prior: float | None = None,
+        covariance_prior: ArrayLike | None = None,
+        init_params: Literal["merge", "kmeans", "random"] = "merge",
+        **run: Unpack[RestartOptions],
+    ) -> None:  # fmt: skip
         super().__init__(
             n_components, covariance_type, mean_precision_prior, mean_prior,
             degrees_of_freedom_prior, covariance_prior, init_params,

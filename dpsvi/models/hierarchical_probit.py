@@ -21,8 +21,10 @@ the engine's matrix, for the reason that :mod:`dpsvi.models.gaussian_mixture` gi
 from __future__ import annotations
 
 from functools import partial
+from typing import Any, Self, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
@@ -31,6 +33,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.fitting import fit_method
 from dpsvi.estimators.items import count
+from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.families.hierarchical.estimator import HierarchicalEstimator
 from dpsvi.families.hierarchical.population import (
     add_group,
@@ -145,10 +148,15 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
     array(['yes', 'no'], dtype='<U3')
     """
 
+    classes_: np.ndarray
+    intercept_: np.ndarray
+
     def __init__(
-        self, *, fit_intercept=True, mean_prior=None, mean_precision_prior=0.01,
-        covariance_prior=None, degrees_of_freedom_prior=None,
-    ):  # fmt: skip
+        self, *, fit_intercept: bool = True, mean_prior: ArrayLike | None = None,
+        mean_precision_prior: float = 0.01, covariance_prior: ArrayLike | None = None,
+        degrees_of_freedom_prior: float | None = None,
+        **run: Unpack[RestartOptions],
+    ) -> None:  # fmt: skip
         self.fit_intercept = fit_intercept
         self.mean_prior = mean_prior
         self.mean_precision_prior = mean_precision_prior
@@ -161,14 +169,16 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
     _model = staticmethod(partial(from_arrays, _KIND, local))
     _extra = (*HierarchicalEstimator._extra, "_classes")
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         """Two classes only."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
     @fit_method
-    def partial_fit(self, X, y, groups=None, classes=None):
+    def partial_fit(
+        self, X: Any, y: Any, groups: ArrayLike | None = None, classes: ArrayLike | None = None,
+    ) -> Self:  # fmt: skip
         """Go on learning the population with one pass over other groups, the next of a stream.
 
         A group whose label came before counts as a new one; known groups, `groups_`, are those of
@@ -227,7 +237,7 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
             "intercept_": fitted["intercept_"][None],
         }
 
-    def predict_proba(self, X, groups=None):
+    def predict_proba(self, X: Any, groups: ArrayLike | None = None) -> np.ndarray:
         """Probabilities of the two classes, what is not known of the coefficients included.
 
         ``E[Phi(x^T beta)] = Phi(x^T m / sqrt(1 + x^T S x))`` for beta ~ N(m, S).
@@ -247,12 +257,15 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
         t = mean / np.sqrt(1 + variance)
         return np.stack([ndtr(-t), ndtr(t)], axis=1).astype(self._dtype, copy=False)
 
-    def predict(self, X, groups=None):
+    def predict(self, X: Any, groups: ArrayLike | None = None) -> np.ndarray:
         """The more probable class of each row, (n_samples,); `groups` as in `predict_proba`."""
         mean, _ = self._project(X, groups)
         return self.classes_[(mean > 0).astype(int)]
 
-    def score(self, X, y, sample_weight=None, groups=None) -> float:
+    def score(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> float:  # fmt: skip
         """Share of rows that :meth:`predict` gets right."""
         return float(accuracy_score(y, self.predict(X, groups), sample_weight=sample_weight))
 

@@ -17,13 +17,16 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.items import count
+from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import gamma
 from dpsvi.families.hierarchical.estimator import HierarchicalEstimator
 from dpsvi.families.hierarchical.population import (
@@ -182,15 +185,20 @@ class DPSVIHierarchicalRegressor(RegressorMixin, HierarchicalEstimator):
     >>> regressor.group_coef_[:, 0].round(1)
     array([1., 2., 3.])
     >>> mean, std = regressor.predict([[1.0], [1.0]], groups=["c", "unknown"], return_std=True)
-    >>> mean.round(), std[0] < 0.2, std[1] > 0.5
-    (array([3., 2.]), np.True_, np.True_)
+    >>> mean.round(), bool(std[0] < 0.2), bool(std[1] > 0.5)
+    (array([3., 2.]), True, True)
     """
 
+    intercept_: float
+    noise_precision_: float
+
     def __init__(
-        self, *, fit_intercept=True, mean_prior=None, mean_precision_prior=0.01,
-        covariance_prior=None, degrees_of_freedom_prior=None, noise_shape_prior=None,
-        noise_rate_prior=None,
-    ):  # fmt: skip
+        self, *, fit_intercept: bool = True, mean_prior: ArrayLike | None = None,
+        mean_precision_prior: float = 0.01, covariance_prior: ArrayLike | None = None,
+        degrees_of_freedom_prior: float | None = None, noise_shape_prior: float | None = None,
+        noise_rate_prior: float | None = None,
+        **run: Unpack[RestartOptions],
+    ) -> None:  # fmt: skip
         self.fit_intercept = fit_intercept
         self.mean_prior = mean_prior
         self.mean_precision_prior = mean_precision_prior
@@ -241,7 +249,7 @@ class DPSVIHierarchicalRegressor(RegressorMixin, HierarchicalEstimator):
         *_, a, b = state.natural()[0]
         return super()._fitted(state) | {"noise_precision_": float(a / b)}
 
-    def predict(self, X, groups=None, return_std=False):
+    def predict(self, X: Any, groups: ArrayLike | None = None, return_std: bool = False) -> Any:
         """Mean, and if asked for standard deviation, of y given x.
 
         Parameters
@@ -263,7 +271,10 @@ class DPSVIHierarchicalRegressor(RegressorMixin, HierarchicalEstimator):
             return mean
         return mean, np.sqrt(variance + 1 / self.noise_precision_).astype(self._dtype, copy=False)
 
-    def score(self, X, y, sample_weight=None, groups=None) -> float:
+    def score(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> float:  # fmt: skip
         """Coefficient of determination, R^2, of :meth:`predict`."""
         return r2_score(y, self.predict(X, groups), sample_weight=sample_weight)
 

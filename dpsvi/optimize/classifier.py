@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.optimize import OptimizeResult
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpsvi.errors import check_number
+from dpsvi.errors import as_random_state, check_number
 from dpsvi.optimize.dpsgd import DPSGD
 
 _RANDOM_STATE = """\
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Of the first weights, where they are random, and of the order of the samples, unless the
         optimizer has a `random_state` of its own."""
 _ATTRIBUTES = """\
@@ -37,15 +38,19 @@ class DPSGDClassifier(ClassifierMixin, BaseEstimator):
     * ``_scores(X)`` and ``_probabilities(scores)``, both (n_samples, n_classes).
     """
 
+    classes_: np.ndarray
+    n_features_in_: int
+    n_iter_: int
+    result_: OptimizeResult
     _default: ClassVar[DPSGD]
     _sparse: ClassVar[str | bool] = False  # as `accept_sparse` of scikit-learn
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name, text in (("attributes", _ATTRIBUTES), ("random_state", _RANDOM_STATE)):
             cls.__doc__ = cls.__doc__.replace(f"    {{{name}}}", text)
 
-    def fit(self, X, y):
+    def fit(self, X: Any, y: Any) -> Self:
         """Learn to tell the classes apart.
 
         Parameters
@@ -77,7 +82,7 @@ class DPSGDClassifier(ClassifierMixin, BaseEstimator):
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y must have at least 2 classes, got 1 class: {classes[0]!r}")
-        rng, optimizer = check_random_state(self.random_state), self.optimizer or self._default
+        rng, optimizer = as_random_state(self.random_state), self.optimizer or self._default
         objective, x0 = self._problem(X, codes, len(classes), rng)
         if optimizer.random_state is None:
             optimizer = replace(optimizer, random_state=rng)
@@ -86,16 +91,16 @@ class DPSGDClassifier(ClassifierMixin, BaseEstimator):
         self._take(self.result_.x)
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the classes, (n_samples, n_classes); for two the second less the first."""
         scores = self._scores(self._check(X))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, (n_samples, n_classes)."""
         return self._probabilities(self._scores(self._check(X)))
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Most probable labels, (n_samples,)."""
         best = self._scores(self._check(X)).argmax(axis=1)
         return self.classes_[best]
@@ -106,7 +111,7 @@ class DPSGDClassifier(ClassifierMixin, BaseEstimator):
             self, X, reset=False, accept_sparse=self._sparse, dtype=[np.float64, np.float32]
         )
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = bool(self._sparse)
         return tags

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
-from sklearn.utils import check_random_state
 
 from dpsvi import engines
 from dpsvi.cluster.nodes.exchanges import Exchange
 from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.ranks.world import agree
-from dpsvi.errors import check_choice, check_number, resolve_jobs
+from dpsvi.errors import as_random_state, check_choice, check_number, resolve_jobs
 from dpsvi.optimize.objective import Objective, from_callable
 from dpsvi.training.job import Job
 from dpsvi.training.ledger import Passes
@@ -56,8 +56,8 @@ class DPSGD:
         As for the estimators: one thread, lock-free threads of this process, several processes
         with such threads (``mpiexec -n 5 python -m mpi4py script.py``), or a virtual cluster.
     n_jobs : int or None, default=None
-        Threads p; None is 1, -1 all cores.  More than one help objectives that are compiled, and
-        Python callables that release the interpreter's lock.
+        Threads p; None is 1, -1 all cores, -2 all but one.  More than one help objectives
+        that are compiled, and Python callables that release the interpreter's lock.
     local_steps : int or None, default=None
         B, >= 1: steps of each thread before all of a worker meet.  None: a pass, or with workers
         at most 1024, all together a tenth of a pass.
@@ -66,7 +66,7 @@ class DPSGD:
         other engines.  Without a penalty both strategies are the paper's Alg. 1.
     evaluate_every : float, in (0, 1], default=1.0
         Passes between two calls of `fun` and `callback`.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Of the order of the items.
 
     Raises
@@ -87,8 +87,8 @@ class DPSGD:
     >>> points = np.random.default_rng(0).normal(3.0, 1.0, (1000, 2))
     >>> optimizer = DPSGD(learning_rate=0.5, learning_decay=1.0, batch_size=10, random_state=0)
     >>> result = optimizer.minimize(lambda x, i: x - points[i].mean(axis=0), np.zeros(2), 1000)
-    >>> np.abs(result.x - points.mean(axis=0)).max() < 0.1
-    np.True_
+    >>> bool(np.abs(result.x - points.mean(axis=0)).max() < 0.1)
+    True
     """
 
     learning_rate: float = 0.01
@@ -102,9 +102,9 @@ class DPSGD:
     local_steps: int | None = None
     cluster: Cluster | None = None
     evaluate_every: float = 1.0
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | np.random.RandomState | np.random.Generator | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_number("learning_rate", self.learning_rate, low=0, open_low=True)
         check_number("learning_decay", self.learning_decay, low=0, high=1)
         check_number("learning_offset", self.learning_offset, low=0, open_low=True)
@@ -127,17 +127,18 @@ class DPSGD:
         if self.cluster is not None and engine.options is None:
             raise ValueError(f"cluster must be None for engine={self.engine!r}: it has no workers")
         check_number("evaluate_every", self.evaluate_every, low=0, high=1, open_low=True)
-        check_random_state(self.random_state)
+        as_random_state(self.random_state)
 
-    def rates(self, t) -> np.ndarray:
+    def rates(self, t: ArrayLike) -> np.ndarray:
         """Step sizes of the steps numbered `t`, from 0."""
         return self.learning_rate * (1 + np.asarray(t) / self.learning_offset) ** (
             -float(self.learning_decay)
         )
 
     def minimize(
-        self, gradient: Callable | Objective, x0, n_items: int | None = None, *,
-        fun: Callable | None = None, callback: Callable | None = None,
+        self, gradient: Callable[..., Any] | Objective, x0: ArrayLike,
+        n_items: int | None = None, *, fun: Callable[..., Any] | None = None,
+        callback: Callable[..., Any] | None = None,
     ) -> OptimizeResult:  # fmt: skip
         """Minimise the mean of an objective over its items.
 
@@ -209,7 +210,7 @@ class DPSGD:
 
     def _seed(self) -> int:
         """Seed of the orders; over MPI that of rank 0."""
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        seed = as_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         return agree(seed) if engines.get(self.engine).collective else int(seed)
 
 

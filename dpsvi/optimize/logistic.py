@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Literal
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -174,13 +175,16 @@ class DPSGDLogisticRegression(DPSGDClassifier):
     True
     """
 
+    coef_: np.ndarray
+    intercept_: np.ndarray
     _default = DPSGD(learning_rate=1.0, learning_decay=0.5, learning_offset=1000.0, batch_size=8)
     _sparse = "csr"
 
     def __init__(
-        self, *, alpha=1e-4, loss="multinomial", intercept_scaling=1.0, optimizer=None,
-        random_state=None,
-    ):  # fmt: skip
+        self, *, alpha: float = 1e-4, loss: Literal["multinomial", "ovr"] = "multinomial",
+        intercept_scaling: float = 1.0, optimizer: DPSGD | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+    ) -> None:  # fmt: skip
         self.alpha = alpha
         self.loss = loss
         self.intercept_scaling = intercept_scaling

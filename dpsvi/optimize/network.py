@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Literal
 
 import numpy as np
 from scipy.special import logsumexp, softmax
@@ -187,12 +188,15 @@ class DPSGDMLPClassifier(DPSGDClassifier):
     True
     """
 
+    coefs_: list[np.ndarray]
+    intercepts_: list[np.ndarray]
     _default = DPSGD(learning_rate=0.1, batch_size=8, max_iter=50)
 
     def __init__(
-        self, hidden_layer_size=100, *, activation="relu", alpha=1e-4, optimizer=None,
-        random_state=None,
-    ):  # fmt: skip
+        self, hidden_layer_size: int = 100, *, activation: Literal["tanh", "relu"] = "relu",
+        alpha: float = 1e-4, optimizer: DPSGD | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+    ) -> None:  # fmt: skip
         self.hidden_layer_size = hidden_layer_size
         self.activation = activation
         self.alpha = alpha

@@ -53,10 +53,6 @@ class Velocity:
             )
         return self
 
-    def copy(self) -> Velocity:
-        """Another one that equals this."""
-        return Velocity(self.statistics.like(), self.decay)
-
     def add(self, mu: float, updates: list[Update], weights: Iterable[float]) -> None:
         """One step of c and B."""
         if mu == 0:  # a scale of 0 is no number to divide by
@@ -68,10 +64,17 @@ class Velocity:
             self.statistics.add(update, weight)
             self.decay += weight * (1 - update.decay)
 
+    def nesterov(self, mu: float, updates: list[Update], weights: Iterable[float]) -> Velocity:
+        """Add `updates`; the step ``d + mu m`` of Nesterov, of which m already holds d."""
+        self.add(mu, updates, weights)
+        step = Velocity(self.statistics.like(), self.decay)
+        step.add(mu, updates, weights)
+        return step
+
     def move(self, parameters: Parameters, rate: float) -> None:
         """``v <- v + min(rate, 1 / c) (B - c (v - prior))``: no more than all can be forgotten."""
         # One rounding error of memory stays: a scale of 0 is no number to divide by.
-        most = (1 - np.finfo(np.float32).eps) / self.decay if self.decay else np.inf
+        most = (1 - float(np.finfo(np.float32).eps)) / self.decay if self.decay else np.inf
         rate = min(rate, most)
         parameters.combine(1 - rate * self.decay, rate, self.statistics)
 

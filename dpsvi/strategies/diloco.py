@@ -36,6 +36,7 @@ class Strategy(local_sgd.Strategy):
     def __init__(self, outer_rate: float = 0.7, momentum: float = 0.9):
         check_number("outer_rate", outer_rate, low=0, high=1, open_low=True)
         check_momentum(momentum)
+        super().__init__()
         self.outer_rate, self.momentum = outer_rate, momentum
 
     def begin(self, parameters: Parameters, n_workers: int, state: dict | None) -> None:
@@ -45,9 +46,7 @@ class Strategy(local_sgd.Strategy):
     def __call__(self, parameters: Parameters, updates: list[Update]) -> None:
         """One outer step."""
         weights = local_sgd.shares_of(updates)
-        self._velocity.add(self.momentum, updates, weights)
-        step = self._velocity.copy()
-        step.add(self.momentum, updates, weights)  # d + mu m: m already holds d
+        step = self._velocity.nesterov(self.momentum, updates, weights)
         step.move(parameters, self.outer_rate)
 
     def state(self) -> dict:

@@ -5,16 +5,17 @@ one has read the last copy, and goes on; whoever receives takes the mean::
 
     x_i <- (x_i + m) / 2
 
-This is convex.  Nobody waits: it is the paper's loop with an unlimited staleness bound, as its
-authors ran it.  Nothing is conserved, as with push-sum, so a copy that is lost costs nothing; but a
-node whose copies come in less often than others' counts less.  What is reported is the mean of all
-nodes.
+This is convex.  A node that has had no message for more than tau turns waits for one; by default,
+and as the authors ran it, nobody waits.  Nothing is conserved, as with push-sum, so a
+copy that is lost costs nothing; but a node whose copies come in less often than others' counts
+less.  What is reported is the mean of all nodes.
 """
 
 from __future__ import annotations
 
 from dpsvi.base import Peers
-from dpsvi.strategies._graphs import Graph, check_graph, check_size, out_neighbour
+from dpsvi.errors import check_number
+from dpsvi.strategies._graphs import Graph, InTurn, check_graph
 
 
 class Strategy(Peers):
@@ -22,30 +23,29 @@ class Strategy(Peers):
 
     Parameters
     ----------
-    graph : {"ring", "exponential", "complete"} or list of lists of int
+    graph : {"ring", "torus", "exponential", "complete"} or list of lists of int
         Who sends to whom, see :mod:`dpsvi.strategies._graphs`.
+    tau : int >= 0, or None
+        The authors' bound on staleness; None: there is none.
     """
 
     incremental = False  # a mean of two nodes holds half of each change
 
-    def __init__(self, graph: Graph = "ring"):
+    def __init__(self, graph: Graph = "ring", tau: int | None = None):
         check_graph(graph)
-        self.graph = graph
-        self._node, self._n_nodes, self._n_sent = 0, 1, 0
+        if tau is not None:
+            check_number("tau", tau, low=0, integer=True)
+        self.graph, self.tau = graph, tau
         self._n_whole = 1  # nodes that the state is the mean of
 
     def begin(self, state, node: int, n_nodes: int) -> None:
         """See the base class; raises ValueError where the graph has another number of nodes."""
-        check_size(self.graph, n_nodes)
-        self._node, self._n_nodes, self._n_sent, self._n_whole = node, n_nodes, 0, 1
+        self._turns, self._n_whole = InTurn(self.graph, node, n_nodes), 1
         state.renormalise()
 
     def target(self) -> int | None:
         """The next out-neighbour."""
-        if self._n_nodes == 1:
-            return None
-        self._n_sent += 1
-        return out_neighbour(self.graph, self._node, self._n_nodes, self._n_sent - 1)
+        return self._turns.next()
 
     def send(self, state) -> tuple[dict, dict]:
         """A copy of the parameters."""

@@ -35,10 +35,11 @@ class Strategy(push_sum.Strategy):
     def begin(self, state, node: int, n_nodes: int) -> None:
         """Give this node a weight of 1, and draws of its own."""
         super().begin(state, node, n_nodes)
+        self._node, self._n_nodes = node, n_nodes
         self._draws = np.random.default_rng([n_nodes, node])
 
     def _next(self) -> int | None:
         """Any other node, or nobody."""
-        if self._draws.random() >= self.probability:
+        if self._n_nodes == 1 or self._draws.random() >= self.probability:
             return None
         return (self._node + int(self._draws.integers(1, self._n_nodes))) % self._n_nodes

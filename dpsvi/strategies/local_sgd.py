@@ -1,4 +1,4 @@
-"""Local SGD (Stich 2019) and federated averaging (McMahan et al. 2017): rounds of means.
+"""Local SGD (Stich 2019), in rounds; post-local SGD.
 
 All workers read the same parameters v, make B local steps each, and the master takes the mean of
 where they ended, with the items that each has seen as weights::
@@ -8,21 +8,32 @@ where they ended, with the items that each has seen as weights::
 Then the next round begins: a worker waits for the slowest one, and nothing is stale.  The mean is
 convex, so v stays a valid natural parameter.
 
+Post-local SGD (Lin et al. 2020) makes rounds of one local step at first, so that all workers see
+each other while much still changes, and longer ones when a share of the passes is over.
+
 With ``sharding="shard"`` and ``local_steps`` of E passes over a shard this is federated averaging
-with all clients in every round.
+with all clients in every round; :mod:`dpsvi.strategies.fedavg` draws some of them.
 """
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import numpy as np
 
 from dpsvi.base import Parameters, Star, Update
+from dpsvi.errors import check_number
 
 
 class Strategy(Star):
-    """See :class:`dpsvi.base.Star`."""
+    """See :class:`dpsvi.base.Star`.
+
+    Parameters
+    ----------
+    post_local : float, in [0, 1]
+        Share of the passes in which every round has one local step; 0: none.
+    """
 
     synchronous = True
     replicas = True
@@ -34,6 +45,14 @@ class Strategy(Star):
         "prefetch": "a round is read when the last one has been merged, not before",
         "waiting": "all wait for the slowest worker",
     }
+
+    def __init__(self, post_local: float = 0.0):
+        check_number("post_local", post_local, low=0, high=1)
+        self.post_local = post_local
+
+    def local_steps(self, done: float) -> float:
+        """One at first."""
+        return 1 if done < self.post_local else math.inf
 
     def __call__(self, parameters: Parameters, updates: list[Update]) -> None:
         """Take the mean, in parts: of the decays and of the statistics."""

@@ -7,7 +7,11 @@ Node i holds a mass x_i and a weight w_i, 1 at first, and fits with the de-biase
 After B local steps it keeps half of both and sends the other half to one node of a directed graph,
 by default the exponential one: at distance 1, 2, 4, ... in turn.  Whoever receives adds.  No push
 changes the sums of x and w over all nodes and all messages on the way, and their quotient is the
-mean that all z tend to.  Neither does anybody wait: a node goes on with what has come.
+mean that all z tend to.
+
+By default nobody waits: a node goes on with what has come, and messages may be late.  That is
+overlapped SGP (OSGP), with the authors' bound on how late if `tau` is given: more turns than that
+without a message, and a node waits for one.  ``tau=0`` is SGP, in which all wait in each turn.
 
 A local step on z_i moves it by exactly ``rho (target - z_i)``, so x_i by w_i times as much.  The
 other form, that moves x_i by ``rho (target - z_i)``, can leave the natural parameters' domain where
@@ -22,7 +26,8 @@ of it.  A push is dense: it sends, and costs, the whole matrix.
 from __future__ import annotations
 
 from dpsvi.base import Peers
-from dpsvi.strategies._graphs import Graph, check_graph, check_size, out_neighbour
+from dpsvi.errors import check_number
+from dpsvi.strategies._graphs import Graph, InTurn, check_graph
 
 # A node with less than this keeps what it has.  One that nobody sends to for a while, since others
 # are slow or lost, would halve its mass until it is below the smallest float32.
@@ -34,8 +39,11 @@ class Strategy(Peers):
 
     Parameters
     ----------
-    graph : {"exponential", "ring", "complete"} or list of lists of int
+    graph : {"exponential", "ring", "torus", "complete"} or list of lists of int
         Who sends to whom, see :mod:`dpsvi.strategies._graphs`.
+    tau : int >= 0, or None
+        Turns without a message after which a node waits for one, if it could send in the last of
+        them; None: it never waits.
 
     Attributes
     ----------
@@ -45,10 +53,11 @@ class Strategy(Peers):
 
     incremental = False  # the mean of n nodes would get 1 / n of each change
 
-    def __init__(self, graph: Graph = "exponential"):
+    def __init__(self, graph: Graph = "exponential", tau: int | None = None):
         check_graph(graph)
-        self.graph, self.weight = graph, 1.0
-        self._node, self._n_nodes, self._n_sent = 0, 1, 0
+        if tau is not None:
+            check_number("tau", tau, low=0, integer=True)
+        self.graph, self.tau, self.weight = graph, tau, 1.0
         self._folded = 1.0  # the scale when the rows were last exactly the mass
 
     def begin(self, state, node: int, n_nodes: int) -> None:
@@ -59,20 +68,16 @@ class Strategy(Peers):
         ValueError
             The graph has another number of nodes.
         """
-        check_size(self.graph, n_nodes)
-        self.weight, self._node, self._n_nodes, self._n_sent = 1.0, node, n_nodes, 0
+        self.weight, self._turns = 1.0, InTurn(self.graph, node, n_nodes)
         state.renormalise()
         self._folded = 1.0
 
     def target(self) -> int | None:
         """The next out-neighbour; nobody while there is hardly any weight to share."""
-        if self._n_nodes == 1 or self.weight < _LEAST_SENT:
-            return None
-        return self._next()
+        return None if self.weight < _LEAST_SENT else self._next()
 
     def _next(self) -> int | None:
-        self._n_sent += 1
-        return out_neighbour(self.graph, self._node, self._n_nodes, self._n_sent - 1)
+        return self._turns.next()
 
     def send(self, state) -> tuple[dict, dict]:
         """Half of the mass and the weight; the other half stays."""

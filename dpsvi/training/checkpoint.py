@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpsvi.base import Shared
 from dpsvi.errors import DivergedError, ModelFormatError
 from dpsvi.files import io
 from dpsvi.training.job import Snapshot
@@ -116,7 +117,7 @@ class CheckpointFolder:
                 arrays={
                     "rows": state.shared.rows, "totals": state.shared.totals,
                     "item_memory": state.shared.item_memory, "hyper": state.model.hyper,
-                    "prior": state.model.prior, **extra,
+                    "prior": state.model.prior, **_memories(state.shared), **extra,
                 },
                 meta={
                     "params": {}, "model": state.model.name, "scale": state.scale,
@@ -140,6 +141,12 @@ class CheckpointFolder:
         for old in others[: 1 - _KEPT]:
             shutil.rmtree(old, ignore_errors=True)
         return self.path / name
+
+
+def _memories(shared: Shared) -> dict[str, np.ndarray]:
+    """What threads and optimisers keep between steps, where they keep anything."""
+    found = {"thread_memory": shared.thread_memory, "optimizer": shared.optimizer}
+    return {name: array for name, array in found.items() if array.size}
 
 
 def newest_name(path: Path) -> str | None:
@@ -177,6 +184,16 @@ def read_newest(folder) -> Checkpoint:
     return Checkpoint(path / name, arrays, meta)
 
 
+def check_params(checkpoint: Checkpoint, now: dict) -> None:
+    """Raise ModelFormatError where a parameter was another one than `now` when the fit began."""
+    then = checkpoint.meta["fit"]["params"]
+    for name in sorted(now):
+        if then.get(name) != now[name]:
+            raise ModelFormatError(
+                f"{checkpoint.path}: {name} was {then.get(name)!r}, now {now[name]!r}"
+            )
+
+
 def restore(checkpoint: Checkpoint, state: State, n_passes: int, batch_size: int, n_items: int):
     """Bring `state` to where the checkpoint was taken; returns its :class:`Snapshot`.
 
@@ -209,6 +226,9 @@ def restore(checkpoint: Checkpoint, state: State, n_passes: int, batch_size: int
         if arrays["item_memory"].shape == shared.item_memory.shape:
             shared.item_memory[:] = arrays["item_memory"]
         # Else one of the two engines keeps nothing of items: they begin as on a first visit.
+        for name, mine in _memories(shared).items():  # all 0 in a checkpoint of a cluster
+            if name in arrays and arrays[name].shape == mine.shape:
+                mine[...] = arrays[name]
         totals = arrays["totals"]
         shared.totals[:] = 0
         if totals.shape == shared.totals.shape:

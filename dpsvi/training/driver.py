@@ -54,7 +54,9 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
     """
     state, passes = job.state, job.passes
     model = state.model
-    works = make_works(model, job.items, passes.batch_size, job.n_jobs)
+    works = make_works(
+        model, job.items, passes.batch_size, job.n_jobs, state.shared.thread_memory
+    )
     task = make_task(model, state.shared, job.items, passes.batch_size, works)
     if job.on_task is not None:
         job.on_task(task)

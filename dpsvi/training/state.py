@@ -18,9 +18,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsvi.base import Model, Shared
-from dpsvi.kernels.memory import as_aligned
+from dpsvi.kernels.memory import aligned, as_aligned
 
 _SMALL_SCALE = 1e-6  # well before rows outgrow their number type
+
+
+def own_memories(model: Model, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """The last two of :class:`dpsvi.base.Shared`, empty: of each process, worker or peer."""
+    n_rows, n_columns = model.shape
+    return (
+        np.zeros((n_threads, model.thread_memory)),
+        aligned((model.optimizer * n_rows, n_columns), model.real),
+    )
 
 
 @dataclass
@@ -58,6 +67,7 @@ class State:
             np.zeros((n_threads, model.shape[1])),
             np.zeros((n_items if model.item_memory else 0, model.item_memory), model.real),
             np.zeros((n_values if model.value_memory else 0, model.value_memory), np.uint16),
+            *own_memories(model, n_threads),
         )
         state = cls(model, shared, step=step, items=items)
         state.recount()

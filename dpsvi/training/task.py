@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +16,10 @@ from dpsvi.base import Items, Model, Shared, Work
 from dpsvi.kernels.jit import compile_local
 from dpsvi.kernels.memory import aligned
 from dpsvi.training.loop import CompiledLoop, Loop
+
+log = logging.getLogger(__name__)
+
+_SILENT_SECONDS = 1.0  # code that was compiled before is there sooner
 
 
 class Task(NamedTuple):
@@ -39,8 +47,16 @@ class Task(NamedTuple):
         return self.order[t * self.batch_size : (t + 1) * self.batch_size]
 
 
-def make_works(model: Model, items: Items, batch_size: int, n_threads: int) -> tuple[Work, ...]:
-    """Private memory for each thread, large enough for any batch of `batch_size` items."""
+def make_works(
+    model: Model, items: Items, batch_size: int, n_threads: int,
+    thread_memory: np.ndarray | None = None,
+) -> tuple[Work, ...]:  # fmt: skip
+    """Private memory for each thread, large enough for any batch of `batch_size` items.
+
+    What threads keep between their steps is in `thread_memory`, new memory by default.
+    """
+    if thread_memory is None:
+        thread_memory = np.zeros((n_threads, model.thread_memory))
     lengths = np.diff(items.offsets)
     longest = int(lengths.max(initial=0))
     n_rows, n_columns = model.shape
@@ -50,7 +66,7 @@ def make_works(model: Model, items: Items, batch_size: int, n_threads: int) -> t
         n_slots = min(n_rows, int(most) + model.common_rows)
     real = model.real
 
-    def make():
+    def make(kept):
         return Work(
             totals=np.zeros(n_columns),
             slot=np.full(n_rows, -1, np.int32),
@@ -60,16 +76,41 @@ def make_works(model: Model, items: Items, batch_size: int, n_threads: int) -> t
             scratch=aligned((1, model.scratch(longest)), real)[0],
             ids=np.empty(longest, np.int32),
             tally=np.empty(n_columns),
+            kept=kept,
         )
 
-    return tuple(make() for _ in range(n_threads))
+    return tuple(make(kept) for kept in thread_memory[:n_threads])
+
+
+def with_memory(works: tuple[Work, ...], shared: Shared) -> tuple[Work, ...]:
+    """`works` with what is kept between steps in `shared`."""
+    return tuple(w._replace(kept=k) for w, k in zip(works, shared.thread_memory, strict=True))
+
+
+@contextmanager
+def _told(name: str):
+    """Say that the block compiles, and how long it took, where that is worth a word."""
+    started = time.monotonic()
+    timer = threading.Timer(
+        _SILENT_SECONDS, log.info, ["%s: compiling, once; later fits find the compiled code", name]
+    )
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()  # it does not outlive the block
+    seconds = time.monotonic() - started
+    if seconds > _SILENT_SECONDS:
+        log.info("%s: compiled in %.1f s", name, seconds)
 
 
 def make_task(model: Model, shared: Shared, items: Items, batch_size: int, works) -> Task:
     """Compile what must be compiled and wrap it up; order and tables come with each segment."""
     empty = np.zeros(0)
     # Not in this thread: Ctrl-C inside the compiler would be lost or break it.
-    with ThreadPoolExecutor(1) as pool:
+    with _told(model.name), ThreadPoolExecutor(1) as pool:
         local = model.local
         if model.compiled:
             local = pool.submit(compile_local, local, model.real).result()

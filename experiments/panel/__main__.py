@@ -69,7 +69,7 @@ def _fit_all(chosen, store, described, folder, arguments, failures) -> list[str]
     """Do what is not on record, in the order of the plan, until time is up."""
     wanted = plan.Wanted(
         chosen.topics, chosen.entrants, chosen.passes, chosen.documents, chosen.threads,
-        chosen.seconds,
+        chosen.seconds, chosen.seeds,
     )  # fmt: skip
     runs = (plan.grid if chosen.grid else plan.runs)(wanted, described)
     if chosen.fresh:

@@ -37,6 +37,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--documents", type=int, help=f"training documents, at most ({corpora.MOST_TRAINING})")
     add("--threads", type=int, default=2, help="of every entrant that has some (%(default)s)")
     add("--seconds", type=float, help="of training in a run, at most (30)")
+    add("--seeds", type=_numbers, default=[0], help="of our fits, such as 0,1,2,3,4 (0)")
     add("--minutes", type=float, help="start no run after so many")
     add("--quick", action="store_true", help="2,000 documents, K = 50 and 20, at most 15 minutes")
     add("--grid", action="store_true", help="the defaults against a grid of fixed settings instead")

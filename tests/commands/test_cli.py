@@ -1,5 +1,6 @@
 """The command line as a user meets it: commands, exit codes, run folder, signals."""
 
+import argparse
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpsvi import DPSVIHDP, DPSVILDA, load
-from dpsvi.__main__ import main
+from dpsvi.__main__ import main, make_parser
 
 FIT = ["--topics", "4", "--passes", "3", "--batch-size", "16", "--quiet", "--no-cache"]
 
@@ -245,6 +246,18 @@ def test_help_is_quick():
     loaded = done.stdout.splitlines()[-1].split()
     assert "dpsvi.commands.fit" in loaded
     assert not {"numpy", "scipy", "numba", "sklearn"} & set(loaded)
+
+
+def test_every_option_has_a_help_text():
+    def without(parser):
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for below in action.choices.values():
+                    yield from without(below)
+            elif not action.help:
+                yield parser.prog, action.dest
+
+    assert not list(without(make_parser()))
 
 
 # --- texts ---------------------------------------------------------------------------------------

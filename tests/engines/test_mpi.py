@@ -59,10 +59,11 @@ def minimized():
 def test_dpsgd_on_three_ranks(kind, master_batch, fit, minimized):
     """Compiled or not, two asynchronous workers come as near to the optimum as one thread.
 
-    The mean of M updates moves the master as far as one of them: it takes M times the passes.
+    Two steps that do not see each other, and the mean of M updates, which moves the master as far
+    as one of them, get twice the passes.
     """
     X, y = mpi_dpsgd.problem()
-    cluster, passes = json.dumps({"master_batch": master_batch}), 20 * master_batch
+    cluster, passes = json.dumps({"master_batch": master_batch}), 40
     ranks, alone = fit(kind, 3, passes, cluster, program="mpi_dpsgd"), minimized
     for name in ("compiled", "callable"):
         for rank in ranks:
@@ -98,6 +99,10 @@ def test_one_worker_over_mpi_is_serial_bit_for_bit(kind, fit):
         ['strategy="gossip"'], ['strategy="gala"'], ['strategy="local_sgd"', 'sharding="shard"'],
         ['strategy="diloco"', 'strategy_options={"momentum": 0.3}'],
         ['strategy="pvi"', 'sharding="shard"', "master_works=true"],
+        ['strategy="elastic"', 'strategy_options={"synchronous": true}'],
+        ['strategy="fedavg"', 'strategy_options={"fraction": 0.5}', 'sharding="shard"'],
+        ['strategy="hierarchical"'], ['strategy="a2cid2"'],
+        ['strategy="push_sum"', 'strategy_options={"tau": 0}'],
     ],
     ids=lambda settings: settings[0] + settings[-1] * (len(settings) > 2),
 )  # fmt: skip
@@ -164,7 +169,8 @@ def test_bad_data_ends_all_ranks(kind, tmp_path):
     """The wrong line of the file is named, and no rank waits for the others."""
     bad = tmp_path / "docword.bad.txt"
     bad.write_text("2\n2\n2\n1 1 1\n2 9 1\n")
-    run = launch(kind, 3, "-m", "dpsvi", "fit", "lda", "--corpus", bad, "--out", tmp_path / "run")
+    given = ["fit", "lda", "--corpus", bad, "--out", tmp_path / "run"]
+    run = launch(kind, 3, *faulty({}, "dpsvi", *given))
     assert run.wait() != 0
     assert "docword.bad.txt:5" in run.err
 
@@ -175,8 +181,8 @@ def test_a_foreign_launcher_is_named(kind, corpus_file, tmp_path):
     other = {"openmpi": "mpich", "mpich": "openmpi"}[kind]
     if other not in INSTALLED:
         pytest.skip("needs both MPIs")
-    run = launch(kind, 2, "-m", "dpsvi", "fit", "lda", "--corpus", corpus_file,
-                 "--out", tmp_path / "run", python=PYTHONS[other])  # fmt: skip
+    given = ["fit", "lda", "--corpus", corpus_file, "--out", tmp_path / "run"]
+    run = launch(kind, 2, *faulty({}, "dpsvi", *given), python=PYTHONS[other])
     assert run.wait() != 0
     assert "sees only one" in run.err and "mpiexec" in run.err
 
@@ -207,7 +213,8 @@ def test_without_mpi_the_extra_is_named(monkeypatch):
 def test_a_run_folder_in_use_ends_all_ranks(kind, corpus_file, tmp_path):
     """Rank 0 finds out, and the others do not wait for it."""
     (tmp_path / "model.json").write_text("{}")
-    run = launch(kind, 3, "-m", "dpsvi", "fit", "lda", "--corpus", corpus_file, "--out", tmp_path)
+    given = ["fit", "lda", "--corpus", corpus_file, "--out", tmp_path]
+    run = launch(kind, 3, *faulty({}, "dpsvi", *given))
     assert run.wait() == 2
     assert "holds a model already" in run.err
 
@@ -224,8 +231,11 @@ def test_documents_remembered_between_visits_are_refused():
 @pytest.mark.parametrize("kind", EVERY_MPI)
 def test_too_many_threads_are_warned_of(kind, corpus_file, tmp_path):
     """Threads that share too few cores are slow: the cores are named, and how to be given more."""
-    run = launch(kind, 2, "-m", "dpsvi", "fit", "lda", "--corpus", corpus_file, "--topics", "3",
-                 "--passes", "1", "--threads", "500", "--out", tmp_path / "run")  # fmt: skip
+    given = [
+        "fit", "lda", "--corpus", corpus_file, "--topics", "3", "--passes", "1", "--threads", "500",
+        "--out", tmp_path / "run",
+    ]  # fmt: skip
+    run = launch(kind, 2, *faulty({}, "dpsvi", *given))
     assert run.wait() == 0, run.err
     assert "1 working ranks x 500 threads on" in run.err
     assert "bound to" in run.err and "--bind-to none" in run.err

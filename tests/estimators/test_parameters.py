@@ -5,6 +5,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from dpsvi import DPSVIHDP, DPSVIHMM, DPSVILDA, VirtualCluster, models
+from dpsvi.errors import resolve_jobs
 from dpsvi.estimators.items import count, dense_items
 
 ITEMS = dense_items(np.full((100, 2), 5.0))
@@ -120,3 +121,24 @@ def test_attributes_before_the_fit(estimator, name):
     if hasattr(type(estimator), name):
         with pytest.raises(NotFittedError, match="is not fitted yet"):
             getattr(estimator, name)
+
+
+def test_jobs_are_counted_back_from_all_cores(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(6)), raising=False)
+    assert [resolve_jobs(n) for n in (None, 3, -1, -2, -6, -9)] == [1, 3, 6, 5, 1, 1]
+    for wrong, error in ((0, ValueError), (1.5, TypeError), (True, TypeError)):
+        with pytest.raises(error, match="n_jobs must be an integer >= 1.*-1 all cores"):
+            resolve_jobs(wrong)
+
+
+def test_a_generator_of_numpy_is_a_random_state():
+    """Two that are alike give the same fit, and what a fit has drawn is gone."""
+    X = np.random.default_rng(0).poisson(1.0, (30, 8))
+
+    def topics(generator):
+        return DPSVILDA(2, max_iter=2, random_state=generator).fit(X).components_
+
+    ours, theirs = np.random.default_rng(3), np.random.default_rng(3)
+    first = topics(ours)
+    assert np.array_equal(first, topics(theirs))
+    assert not np.array_equal(first, topics(ours))

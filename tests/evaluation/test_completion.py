@@ -306,3 +306,48 @@ def test_bound_attribute_is_that_of_the_training_documents(fitted):
     drawn = TopicCorpus(3, n_words=12, n_documents=330, n_tokens=15, alpha=0.4, seed=2)
     train = drawn.corpus().select(slice(0, 300))
     assert model.bound_ == pytest.approx(model.perplexity(train, kind="bound"), rel=1e-6)
+
+
+# --- proportions of documents --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def asked(known):
+    corpus = known.corpus()
+    model = DPSVILDA(5, doc_topic_prior=0.1, max_iter=3, random_state=0).fit(corpus)
+    return model, corpus
+
+
+def fixed_point(topics, alpha, ids, counts, n_sweeps=3000):
+    """EM for the proportions of a document, one sweep after the other."""
+    gamma = np.full(len(topics), alpha + counts.sum() / len(topics))
+    for _ in range(n_sweeps):
+        phi = gamma[:, None] * topics[:, ids]
+        gamma = alpha + phi / phi.sum(axis=0) @ counts
+    return gamma / gamma.sum()
+
+
+def test_transform_finds_the_fixed_point(asked):
+    """It leaps ahead, and ends where small steps end."""
+    model, corpus = asked
+    topics = model.components_.astype(np.float64)
+    topics /= topics.sum(axis=1, keepdims=True)
+    found = model.transform(corpus)
+    for d, (ids, counts) in enumerate(documents_of(corpus)[:60]):
+        expected = fixed_point(topics, 0.1, ids, counts)
+        np.testing.assert_allclose(found[d], expected, atol=3e-3)
+
+
+@pytest.mark.parametrize("rows", [[3], [7, 2], list(range(50, 90))])
+def test_transform_reads_the_words_that_are_asked_for(asked, rows):
+    """Whatever other words the corpus has: rows are the same in any company."""
+    model, corpus = asked
+    np.testing.assert_allclose(
+        model.transform(corpus.select(np.array(rows))), model.transform(corpus)[rows], rtol=1e-5
+    )
+
+
+def test_transform_of_nothing(asked):
+    model, corpus = asked
+    empty = few_words(*np.zeros((2, corpus.n_features)), n_words=corpus.n_features)
+    np.testing.assert_allclose(model.transform(empty), 1 / 5)

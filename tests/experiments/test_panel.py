@@ -290,6 +290,11 @@ def test_plan_begins_with_what_must_be_reached():
     unseen = wanted._replace(topics=[50], entrants={"pyrmallet": libraries.entrants()["pyrmallet"]})
     runs = plan.runs(unseen, {"new": described["new"]})
     assert [r.passes for r in runs] == list(libraries.get("pyrmallet").PASSES)
+    few = wanted._replace(topics=[50], passes=[3, 100], seeds=(0, 1))
+    runs = plan.runs(few, {"new": described["new"]})
+    ours = {(entrant, seed, passes) for entrant in ("defaults", "kept")
+            for seed in (0, 1) for passes in (3, 100)}  # fmt: skip
+    assert {(r.entrant, r.seed, r.passes) for r in runs} == ours | {("tomotopy", 0, 100)}
     grid = plan.grid(wanted, described)
     assert len(grid) == 2 * (1 + 9 + 2 * (1 + 9))
     assert {r.topics for r in grid} == {50, 100} and {r.seconds for r in grid} == {300.0}

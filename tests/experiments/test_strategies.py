@@ -35,6 +35,7 @@ def test_from_end_to_end(folder, capsys):
     main([
         str(folder), "--only", "decay,gossip", "--workers", "2", "--passes", "1", "--seeds", "1",
         "--documents", "10", "--topics", "3", "--apart", "2", "--out", str(folder / "out"),
+        "--option", "gossip.probability=0.3",
     ])  # fmt: skip
     found = json.loads((folder / "out/strategies.json").read_text())
     assert found["simulated"] and list(found["rows"]) == ["decay", "gossip"]
@@ -45,10 +46,13 @@ def test_from_end_to_end(folder, capsys):
 
 def test_the_table_says_what_was_found(folder):
     class Asked:
-        workers, apart = [4], 8
+        workers, apart, only_n, own = [4], 8, False, {"decay": {"rate": 0.5}}
 
     good = {"perplexity": 110.0, "seconds": 2.0, "bytes": 1234.5}
     row = {"n = 4": good, "one group each": {"failed": "NaN"}, "none slow": good,
            "one slow": {**good, "seconds": 5.0}}  # fmt: skip
     text = table([{"perplexity": 100.0}], {"decay": [row, row]}, Asked)
     assert text.splitlines()[-1] == "| decay | +10.0 % | diverged | 2.5 times | 1,234 |"
+    Asked.only_n = True
+    text = table([{"perplexity": 100.0}], {"decay": [row, row]}, Asked)
+    assert text.splitlines()[-1] == "| decay, rate 0.5 | +10.0 % | 1,234 |"

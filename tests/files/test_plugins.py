@@ -1,4 +1,4 @@
-"""An installed package adds a model, an engine, a learner and a strategy, each in one file.
+"""An installed package adds a model, an engine, a learner, a strategy, an environment.
 
 The package lies in ``tests/files/plugins`` as an installer would have left it.
 """
@@ -86,6 +86,23 @@ def test_from_the_command_line(tosses, tmp_path):
         "--out", "other", "--quiet", cwd=tmp_path,
     )  # fmt: skip
     assert "coins" in python("-m", "dpsvi", "fit", "--help", cwd=tmp_path)
+
+
+ENVIRONMENT = """
+import numpy as np
+from dpsvi.rl import environments, generator
+
+game = environments.get("coin")
+state, random = np.empty(game.N_STATE), np.zeros(1, np.uint64)
+generator.seed(random, 1)
+game.reset(state, random)
+print(*sorted({game.step(state, 1, random)[0] for _ in range(100)}), *environments.names())
+"""
+
+
+def test_an_environment(tmp_path):
+    found = python("-c", ENVIRONMENT, cwd=tmp_path).split()
+    assert found[:2] == ["0.0", "1.0"] and {"coin", "cartpole"} <= set(found[2:])
 
 
 def test_a_name_of_the_package_cannot_be_taken(tmp_path):

@@ -92,7 +92,9 @@ def settle(shape, exposure, prior_shape, top, base):
     e = np.ones(len(shape))
     for _ in range(3000):
         mean = (shape / (e[:, None] + exposure)).sum(axis=1)
-        e = (top + shape.shape[1] * prior_shape) / (base + mean)
+        before, e = e, (top + shape.shape[1] * prior_shape) / (base + mean)
+        if np.array_equal(before, e):
+            break
     return e[:, None] + exposure, e
 
 
@@ -222,7 +224,9 @@ def test_the_bound_is_that_of_samples(rng):
         rate, e = settle_once(users, size)
         phi = np.exp((digamma(users) - np.log(rate))[:, None, :] + log_beta)
         phi /= phi.sum(axis=2, keepdims=True)
-        users = A + (X[:, :, None] * phi).sum(axis=1)
+        before, users = users, A + (X[:, :, None] * phi).sum(axis=1)
+        if np.abs(users - before).max() < 1e-12:
+            break
     theta = rng.gamma(users, 1 / rate, (n, 6, 3))
     beta = rng.gamma(q.shape, 1 / q.rate, (n, 5, 3))
     xi_q = A1 + 3 * A, A1 / B1 + (users / rate).sum(axis=1)

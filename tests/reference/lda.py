@@ -58,13 +58,25 @@ PHI = {"mean_field": mean_field_phi, "collapsed": collapsed_phi}
 
 
 def infer(kind, ids, counts, lam, alpha, n_sweeps, tol):
-    """gamma of a document that the topics have not seen; `tol` is a mean change."""
+    """gamma of a document that the topics have not seen; `tol` is a mean change.
+
+    The collapsed step's EM is squared: after two of three sweeps it goes on along both, by formulas
+    (7) and (S3) of Varadhan and Roland (2008), 16 times as far at most.
+    """
     gamma = alpha + counts.sum() / len(lam)
-    for _ in range(n_sweeps):
+    path = []
+    for sweep in range(1, n_sweeps + 1):
+        path = [*path, gamma] if sweep % 3 != 1 else [gamma]
         assigned = counts[:, None] * PHI[kind](gamma, lam, ids)
         last, gamma = gamma, alpha + assigned.sum(axis=0)
         if np.mean(np.abs(gamma - last)) < tol:
             break
+        if kind == "collapsed" and sweep % 3 == 2 and sweep < n_sweeps:
+            r, v = last - path[0], (gamma - last) - (last - path[0])
+            step = -np.linalg.norm(r) / np.linalg.norm(v)
+            if step < -1:
+                step = max(step, -16.0)
+                gamma = np.maximum(path[0] - 2 * step * r + step**2 * v, alpha)
     return gamma
 
 

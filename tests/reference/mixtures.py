@@ -127,6 +127,23 @@ def assert_mean(sample, value, precise=0.05):
     assert abs(sample.mean() - value) < 4 * error
 
 
+def draw_wishart(nu, w_inv, n, rng):
+    """n draws by Bartlett's decomposition; scipy makes them one by one."""
+    d = len(w_inv)
+    root = np.tril(rng.normal(size=(n, d, d)), -1)
+    root[:, range(d), range(d)] = np.sqrt(rng.chisquare(nu - np.arange(d), size=(n, d)))
+    root = np.linalg.cholesky(np.linalg.inv(w_inv)) @ root
+    return root @ root.swapaxes(1, 2)
+
+
+def log_wishart(precision, nu, w_inv):
+    """Log densities of many matrices (Bishop B.78)."""
+    d = len(w_inv)
+    logs = (nu - d - 1) * np.linalg.slogdet(precision)[1] + nu * np.linalg.slogdet(w_inv)[1]
+    logs -= np.einsum("ij,nji->n", w_inv, precision) + nu * d * math.log(2)
+    return logs / 2 - special.multigammaln(nu / 2, d)
+
+
 def draw_component(q, p, n, rng):
     """(mu, Lambda) of n draws from a (kappa, m, W^-1, nu), and their ln q / p."""
     kappa, m, w_inv, nu = q
@@ -134,10 +151,9 @@ def draw_component(q, p, n, rng):
         precision = rng.gamma(nu / 2, 2 / w_inv, size=(n, len(m)))
         mu = m + rng.normal(size=precision.shape) / np.sqrt(kappa * precision)
     else:
-        precision = stats.wishart(nu, np.linalg.inv(w_inv)).rvs(n, random_state=rng)
-        root = np.linalg.cholesky(precision.reshape(n, len(m), len(m))).swapaxes(1, 2)
+        precision = draw_wishart(nu, w_inv, n, rng)
+        root = np.linalg.cholesky(precision).swapaxes(1, 2)
         mu = m + np.linalg.solve(root, rng.normal(size=(n, len(m), 1)))[..., 0] / math.sqrt(kappa)
-        precision = precision.reshape(n, len(m), len(m))
     log_ratio = np.zeros(n)
     for sign, (kappa, m, w_inv, nu) in ((1, q), (-1, p)):
         if w_inv.ndim == 1:
@@ -146,8 +162,7 @@ def draw_component(q, p, n, rng):
             log_ratio += sign * (gamma + normal).sum(axis=1)
         else:
             square = np.einsum("ni,nij,nj->n", mu - m, precision, mu - m)
-            wishart = stats.wishart(nu, np.linalg.inv(w_inv))
-            log_ratio += sign * wishart.logpdf(np.moveaxis(precision, 0, -1))
+            log_ratio += sign * log_wishart(precision, nu, w_inv)
             # ln|Lambda| and 2 pi cancel
             log_ratio += sign * (len(m) / 2 * math.log(kappa) - kappa / 2 * square)
     return mu, precision, log_ratio

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from reference.strategies import ETA, assert_close, first_of, lda, nodes_batches, steps_of
 
-from dpsvi import engines
+from dpsvi import VirtualCluster, engines
 from dpsvi.cluster.nodes.peer import Peer
+from dpsvi.cluster.virtual import Network, Timing
 from dpsvi.training.schedules import constant
 from experiments.simulated import peers_take_turns
 
@@ -53,22 +54,28 @@ def test_gosgd_is_its_equations(corpus, n_nodes, delay, probability):
 
 
 @pytest.mark.parametrize("graph", ["ring", "complete", [[1], [2, 0], [3], [0]]])
-@pytest.mark.parametrize("delay", [0, 5])
-def test_gala_is_its_equations(corpus, graph, delay):
+@pytest.mark.parametrize("delay, tau", [(0, None), (5, None), (5, 0), (9, 1)])
+def test_gala_is_its_equations(corpus, graph, delay, tau):
+    """Also with a bound on staleness, by which nodes leave out turns."""
     n_nodes = 4
-    job = lda(corpus, strategy="gala", strategy_options={"graph": graph})
+    job = lda(corpus, strategy="gala", strategy_options={"graph": graph, "tau": tau})
     _, step = steps_of(job, corpus)
     batches = nodes_batches(job, n_nodes)
     x, done, flying, turn = [first_of(job)] * n_nodes, [0] * n_nodes, [], 0
+    deaf, n_waits = [0] * n_nodes, 0
     ways = {"ring": [[1], [2], [3], [0]],
             "complete": [[1, 2, 3], [2, 3, 0], [3, 0, 1], [0, 1, 2]]}  # fmt: skip
     ways = ways[graph] if isinstance(graph, str) else graph
     while any(done[i] < len(batches[i]) for i in range(n_nodes)):
         for i in range(n_nodes):
             for _, to, copy in [f for f in flying if f[0] <= turn]:
-                x[to] = (x[to] + copy) / 2
+                x[to], deaf[to] = (x[to] + copy) / 2, 0
             flying = [f for f in flying if f[0] > turn]
-            if done[i] < len(batches[i]):
+            all_at_work = all(done[k] < len(batches[k]) for k in range(n_nodes))
+            if tau is not None and deaf[i] > tau and all_at_work:
+                n_waits += 1
+            elif done[i] < len(batches[i]):
+                deaf[i] += 1
                 rate = job.schedule(np.array([n_nodes * done[i]]))[0]
                 x[i] = step(x[i], batches[i][done[i]], rate)
                 flying.append((turn + delay, ways[i][done[i] % len(ways[i])], x[i]))
@@ -77,6 +84,7 @@ def test_gala_is_its_equations(corpus, graph, delay):
     assert np.all(sum(x) / n_nodes >= ETA * 0.999)
     peers_take_turns(job, n_nodes, delay)
     assert_close(job, sum(x) / n_nodes)
+    assert bool(n_waits) == (tau is not None)
 
 
 def test_gala_agents_stay_together(corpus):
@@ -93,3 +101,52 @@ def test_gala_agents_stay_together(corpus):
         x = np.array([peer.state.natural() for peer in peers])
         apart.append(np.abs(x - x.mean(axis=0)).sum() / x.mean(axis=0).sum())
     assert apart[0] < 0.7 * apart[1]
+
+
+GRAPHS = [("ring", 3), ("exponential", 6), ("complete", 4), ("torus", 6)]
+
+
+@pytest.mark.parametrize("strategy", ["push_sum", "gala"])
+@pytest.mark.parametrize("tau", [0, 2])
+def test_nobody_makes_more_turns_than_tau_without_a_message(corpus, strategy, tau):
+    """With messages that are late, and as long as all are at work."""
+    for graph, n_nodes in GRAPHS:
+        stale = [0]
+
+        def look(peers, flying, stale=stale):
+            if not any(peer.finished for peer in peers):
+                stale += [peer.exchanges[-1].staleness for peer in peers if peer.exchanges]
+
+        options = {"graph": graph, "tau": tau}
+        job = lda(corpus, strategy=strategy, strategy_options=options)
+        peers_take_turns(job, n_nodes, 7 * n_nodes, look)
+        assert max(stale) == tau and job.state.items == 2 * 200
+
+
+@pytest.mark.parametrize("strategy", ["push_sum", "gala"])
+@pytest.mark.parametrize("tau", [0, 1])
+def test_nodes_that_wait_do_not_wait_for_ever(corpus, strategy, tau):
+    """One of a virtual cluster is ten times slower, and sets the pace until one has ended."""
+    for graph, n_nodes in GRAPHS:
+        cluster = VirtualCluster(
+            n_workers=n_nodes, timing=Timing(step=1.0, value=0.0), strategy=strategy,
+            strategy_options={"graph": graph, "tau": tau}, stragglers=(1 / n_nodes, 10.0),
+        )  # fmt: skip
+        job = lda(corpus)._replace(cluster=cluster)
+        engines.get("simulated").fit(job)
+        assert job.state.items == 2 * 200
+
+
+@pytest.mark.parametrize("strategy", ["push_sum", "gala"])
+@pytest.mark.parametrize("n_nodes", [2, 3, 8])
+@pytest.mark.parametrize("latency", [0.01, 1.0])
+def test_nodes_that_are_as_fast_do_not_wait_for_each_other(corpus, strategy, n_nodes, latency):
+    """What was read is known of later: a node that cannot send for that must not wait."""
+    network = Network(bandwidth=1e9, latency=latency)
+    cluster = VirtualCluster(
+        n_workers=n_nodes, timing=Timing(step=1.0, value=0.0), strategy=strategy, network=network,
+        strategy_options={"graph": "ring", "tau": 0},
+    )  # fmt: skip
+    job = lda(corpus)._replace(cluster=cluster)
+    engines.get("simulated").fit(job)
+    assert job.state.items == 2 * 200

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpsvi.strategies._graphs import NAMES, check_graph, check_size, out_neighbour
+from dpsvi.strategies._graphs import NAMES, check_graph, check_size, neighbours, out_neighbour
 
 
 @pytest.mark.parametrize("n_nodes", [2, 3, 5, 8, 13])
@@ -18,7 +18,7 @@ def test_a_named_graph(graph, n_nodes):
     assert np.all(np.sort(sent, axis=1) == np.arange(n_nodes)), "all are sent to, in each turn"
     known = np.eye(n_nodes, dtype=bool)
     rounds = {"exponential": int(np.ceil(np.log2(n_nodes))), "ring": n_nodes - 1,
-              "complete": n_nodes - 1}[graph]  # fmt: skip
+              "torus": 2 * n_nodes, "complete": n_nodes - 1}[graph]  # fmt: skip
     for turn in range(rounds):
         before = known.copy()
         for node, to in enumerate(sent[turn]):
@@ -35,7 +35,9 @@ def test_a_list_of_neighbours_is_gone_through_in_turn():
 
 
 @pytest.mark.parametrize(("graph", "error", "what"), [
-    ("torus", ValueError, "graph must be one of"), (3, TypeError, "graph must be one of"),
+    ("star", ValueError, "graph must be one of"), (3, TypeError, "graph must be one of"),
+    ([], TypeError, "graph must be one of"), ([[True], [False]], TypeError, "graph must be one of"),
+    ([["1"], ["0"]], TypeError, "graph must be one of"),
     ([[1], []], ValueError, "node 1 must send to others of 0 to 1"),
     ([[1], [1]], ValueError, "node 1 must send to others"),
     ([[1], [0], [0]], ValueError, "not every node can reach every other one"),
@@ -43,3 +45,23 @@ def test_a_list_of_neighbours_is_gone_through_in_turn():
 def test_bad_graphs(graph, error, what):
     with pytest.raises(error, match=what):
         check_graph(graph)
+
+
+def test_a_torus_has_rows_and_columns():
+    """Of 12 nodes three rows of four, whose ends meet; of a prime number a ring."""
+    grid = np.arange(12).reshape(3, 4)
+    expected = [[np.roll(grid, -1, axis=1), np.roll(grid, -1, axis=0)][turn % 2].ravel()
+                for turn in range(4)]  # fmt: skip
+    sent = [[out_neighbour("torus", node, 12, turn) for node in range(12)] for turn in range(4)]
+    np.testing.assert_array_equal(sent, expected)
+    assert [len(nodes) for nodes in neighbours("torus", 12)] == [4] * 12
+    assert neighbours("torus", 7) == neighbours("ring", 7)
+
+
+@pytest.mark.parametrize(("graph", "expected"), [
+    ("complete", [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]),
+    ("exponential", [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]),
+    ([[1, 1], [2], [3], [0]], [[1, 3], [0, 2], [1, 3], [0, 2]]),
+])  # fmt: skip
+def test_neighbours_are_those_of_both_directions(graph, expected):
+    assert neighbours(graph, 4) == expected

@@ -1,4 +1,4 @@
-"""Strategies that go in rounds against dense replays: local SGD, federated averaging, DiLoCo."""
+"""Strategies that go in rounds against dense replays: local SGD in all its forms, DiLoCo."""
 
 from types import SimpleNamespace
 
@@ -9,10 +9,11 @@ from reference.strategies import ETA, assert_close, first_of, lda, steps_of
 from dpsvi import engines
 from dpsvi.cluster.ranks.prepare import for_workers
 from dpsvi.strategies.local_sgd import shares_of
+from dpsvi.training.ledger import Passes, Work
 from dpsvi.training.schedules import constant
 from experiments.simulated import take_turns
 
-ROUNDS = ["local_sgd", "diloco"]
+ROUNDS = ["local_sgd", "diloco", "fedavg", "hierarchical"]
 
 
 def mean_of_round(job, corpus, v, n_workers, t, b_steps):
@@ -88,6 +89,92 @@ def test_federated_averaging_weighs_clients_by_their_items(corpus):
     assert [sorted(e.n_items for e in pair) for pair in rounds] == [[97, 98]] * 3
 
 
+@pytest.mark.parametrize("fraction, n_drawn", [(0.1, 1), (0.5, 2), (1.0, 4)])
+def test_federated_averaging_is_its_equations(corpus, fraction, n_drawn):
+    """Some of four clients a round, as drawn; each goes on in its own shard."""
+    options, n, rate = {"fraction": fraction}, 4, 0.2
+    job = lda(corpus, 3, constant(rate), strategy="fedavg", strategy_options=options)
+    job = job._replace(passes=Passes(200, 10, 3, 5, n), local_steps=2)
+    v, (_, step) = first_of(job), steps_of(job, corpus)
+    works = {
+        k: [Work(epoch, k % n, first, min(first + 2, 5), 0)
+            for epoch in range(3) for first in (0, 2, 4)] for k in range(1, n + 1)
+    }  # fmt: skip
+    sizes, n_rounds = [], 0
+    while any(works.values()):
+        able = [k for k in works if works[k]]
+        draws = np.random.default_rng([n, n_rounds])
+        ends, counts = [], []
+        for k in draws.choice(able, min(n_drawn, len(able)), replace=False):
+            items, u = job.passes.items(work := works[k].pop(0)), v
+            for batch in np.split(items, np.arange(10, len(items), 10)):
+                u = step(u, batch, rate)
+            ends.append(u)
+            counts.append(10 * work.n_steps)
+        v = np.average(ends, axis=0, weights=counts)
+        sizes.append(len(ends))
+        n_rounds += 1
+    master = take_turns(job, n)
+    assert master.parameters.version == n_rounds and max(sizes) == n_drawn
+    assert all(exchange.staleness == 0 for exchange in master.exchanges)
+    assert_close(job, v)
+
+
+def test_the_clients_of_a_round_set_the_rates(corpus):
+    """The mean of two of twenty clients moves by a half of what each of them moves."""
+    job = lda(corpus, schedule=constant(0.1), strategy="fedavg")
+    job = for_workers(job, job.cluster, 20)
+    assert job.schedule(np.array([0]))[0] == pytest.approx(1 - 0.9**2)
+
+
+def test_post_local_sgd_begins_with_single_steps(corpus):
+    """Rounds of one step in the first half of the passes, then of four; as recorded, replayed."""
+    job = lda(corpus, 4, strategy="local_sgd", strategy_options={"post_local": 0.5})
+    job = job._replace(local_steps=4)
+    v, (steps, step) = first_of(job), steps_of(job, corpus)
+    master, t, sizes = take_turns(job, 2), 0, []
+    for i in range(0, len(master.exchanges), 2):
+        ends, counts = [], []
+        for exchange in sorted(master.exchanges[i : i + 2], key=lambda e: e.worker):
+            u = v
+            for batch, rate in steps[t : t + exchange.n_steps]:
+                u = step(u, batch, rate)
+            t += exchange.n_steps
+            ends.append(u)
+            counts.append(exchange.n_items)
+        sizes.append(exchange.n_steps)
+        v = np.average(ends, axis=0, weights=counts)
+    assert sizes[:20] == [1] * 20 and set(sizes[22:-1]) == {4}
+    assert_close(job, v)
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_hierarchical_local_sgd_is_its_equations(corpus, every):
+    """Workers 1 and 3, and 2 and 4, in each round; all four in every third one."""
+    options = {"groups": 2, "every": every}
+    job = lda(corpus, 3, strategy="hierarchical", strategy_options=options)
+    first, (steps, step) = first_of(job), steps_of(job, corpus)
+    groups, reported = [first, first], []
+    for n_round, t in enumerate(range(0, len(steps), 4), 1):
+        ends = [step(groups[(k + 1) % 2], *steps[t + k]) for k in range(4)]
+        groups = [(ends[1] + ends[3]) / 2, (ends[0] + ends[2]) / 2]
+        reported.append(sum(groups) / 2)
+        if n_round % every == 0:
+            groups = [reported[-1]] * 2
+    take_turns(job, 4)
+    assert_close(job, reported[-1])
+
+
+def test_one_group_is_local_sgd(corpus):
+    found = []
+    for cluster in ({"strategy": "local_sgd"},
+                    {"strategy": "hierarchical", "strategy_options": {"groups": 1}}):  # fmt: skip
+        job = lda(corpus, **cluster)
+        take_turns(job, 3)
+        found.append(job.state.natural())
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
+
+
 def test_weights_are_shares_of_items():
     updates = [SimpleNamespace(n_items=n) for n in (30, 10)]
     np.testing.assert_allclose(shares_of(updates), [0.75, 0.25])
@@ -99,7 +186,7 @@ def test_one_worker_of_a_round(corpus, strategy):
     ours, theirs = (lda(corpus, 4, constant(0.2), strategy=strategy) for _ in range(2))
     take_turns(ours, 1)
     engines.get("serial").fit(theirs)
-    assert np.array_equal(ours.state.natural(), theirs.state.natural()) == (strategy == "local_sgd")
+    assert np.array_equal(ours.state.natural(), theirs.state.natural()) == (strategy != "diloco")
 
 
 @pytest.mark.parametrize("strategy", ROUNDS)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import dpsvi
+from dpsvi.rl import ActorCritic
 
 EVERYTHING = "everything.compiled"  # nothing is left to do where this file is
 
@@ -37,6 +38,13 @@ def topics(estimator, step):
     model.score(X)
 
 
+def actor_critic():
+    """Train and ask an actor-critic."""
+    for engine in ("threads", "simulated"):
+        agent = ActorCritic(engine=engine, local_steps=1, n_games=1, n_moves=1).fit(4)
+    agent.evaluate(1)
+
+
 def parts():
     """Names and functions."""
     import members
@@ -44,6 +52,7 @@ def parts():
     for estimator in (dpsvi.DPSVILDA, dpsvi.DPSVIHDP):
         for step in ("collapsed", "mean_field"):
             yield f"{estimator.__name__}-{step}", lambda e=estimator, s=step: topics(e, s)
+    yield "actor-critic", actor_critic
     for name in members.names():
         yield name, lambda name=name: member(name)
 

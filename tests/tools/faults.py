@@ -7,6 +7,7 @@ them is told.
 
 import json
 import os
+import signal
 import sys
 import time
 from contextlib import ExitStack, contextmanager
@@ -132,6 +133,22 @@ def nan_after(epoch):
 
 
 @contextmanager
+def killed_after(epoch):
+    """The process is killed at the first evaluation after so many passes."""
+    from dpsvi.estimators.monitor import Monitor
+
+    observe = Monitor.__call__
+
+    def kill(self, event):
+        if event.epoch > epoch:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return observe(self, event)
+
+    with patch.object(Monitor, "__call__", kill):
+        yield
+
+
+@contextmanager
 def rows_come_by(way):
     """Fail unless messages lie in shared memory and rows come by this way: ``window``, ``rows``."""
     found, read, seen = channel.Channel._found, Worker._read, set()
@@ -156,7 +173,7 @@ _FAULTS = {
     fault.__name__: fault
     for fault in (
         slow_until, shared_from, chunks_of, lost_while_reading, broken, broken_when,
-        nan_after, rows_come_by,
+        nan_after, killed_after, rows_come_by,
     )
 }  # fmt: skip
 

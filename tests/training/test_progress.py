@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from tools.lda_cases import make
 
-from dpsvi.training import progress
+from dpsvi.training import progress, task
 
 LINE = r"DPSVILDA: 3 of 3 passes, [\d.]+ s, [\d,]+ documents/s, perplexity [\d.]+\n"
 SHOWN = """
@@ -66,3 +66,15 @@ def test_a_notebook_has_a_bar_if_it_has_widgets(widgets, monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", notebook)
     monkeypatch.setattr(tqdm.notebook, "IProgress", object if widgets else None)
     assert progress._bar() is (tqdm.notebook.tqdm if widgets else None)
+
+
+def test_a_long_compilation_is_told(monkeypatch, caplog):
+    monkeypatch.setattr(task, "_SILENT_SECONDS", 0.05)
+    with caplog.at_level("INFO"):
+        with task._told("lda"):
+            pass
+        assert not caplog.messages, "code that is there is loaded at once"
+        with task._told("lda"):
+            time.sleep(0.2)
+    assert caplog.messages[0] == "lda: compiling, once; later fits find the compiled code"
+    assert re.fullmatch(r"lda: compiled in 0\.\d s", caplog.messages[1])

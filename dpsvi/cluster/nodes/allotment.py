@@ -72,7 +72,9 @@ class Allotment:
         job, passes, room = self.job, self.job.passes, self.room(n_workers)
         parts = max(1, n_workers) * (2 if job.cluster.prefetch else 1)
         steps = LOCAL_STEPS if self._steering is None else self._steering.steps(worker)
-        most = job.n_jobs * (job.local_steps or steps)
+        done = passes.n_done / max(1, passes.n_done + passes.n_left)
+        wanted = min(job.n_jobs * (job.local_steps or steps), self._strategy.local_steps(done))
+        most = wanted
         if job.local_steps is None:
             bound = job.most_blind is not None or self.alone(n_workers)
             share = (_PASS_IN_FLIGHT if bound else _PASS_UNBOUND) / parts
@@ -89,13 +91,13 @@ class Allotment:
         if job.local_steps is None:
             most *= self._relative_pace(worker)  # ... a slow worker's smaller: all end together
         most = max(1, int(most))
-        self._note_cut(most, n_workers)
+        self._note_cut(most, wanted, n_workers)
         return most
 
-    def _note_cut(self, most: int, n_workers: int) -> None:
+    def _note_cut(self, most: int, wanted: int, n_workers: int) -> None:
         """Say once that workers get fewer steps than they were to have."""
         job = self.job
-        if job.local_steps is None or self._cut or most >= job.n_jobs * job.local_steps:
+        if job.local_steps is None or self._cut or most >= wanted:
             return
         self._cut = True
         log.warning(

@@ -79,7 +79,10 @@ def _run_steps(
     local, shared, hyper, items, order, batch_size, scales, gains, n_steps, counter, stop, held,
     rest, seen, nonnegative, work,
 ):  # fmt: skip
-    private = Shared(seen, shared.totals, shared.item_memory, shared.value_memory)
+    private = Shared(
+        seen, shared.totals, shared.item_memory, shared.value_memory, shared.thread_memory,
+        shared.optimizer,
+    )  # fmt: skip
     own_rest = rest.copy()
     done = 0
     while stop[0] == RUNNING:

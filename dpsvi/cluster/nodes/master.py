@@ -83,6 +83,7 @@ class Master:
         self._allotment = Allotment(job, self.strategy)
         self._merger = Merger(self.strategy, self.parameters, self._allotment, self.pool)
         self._rows = RowSender(job, self.strategy, self.parameters, self.pool, window)
+        self._drawn: set[int] = set()  # who takes part in a round and has not begun it
         self._begun = False
         self._paused_before: dict[int, float] = {}  # pauses till a worker's last answer
 
@@ -193,9 +194,7 @@ class Master:
         self.passes.done(grant.worker, grant.work, report["n_done"])
         self._collected.append(Collected.of(grant, report, message))
         together = self.job.cluster.master_batch
-        if self.strategy.synchronous:
-            together = self.n_workers
-        if len(self._collected) >= together:
+        if not self.strategy.synchronous and len(self._collected) >= together:
             self._merge()
 
     def _merge(self):
@@ -224,17 +223,26 @@ class Master:
         for ask in waiting:
             if not self._answer(ask):
                 self._asks.append(ask)
-        # M updates will never come together when nobody is at work.
         computing = any(g.reading is not None for g in self._grants.values())
-        if self._collected and not computing and len(self._asks) == len(self.workers):
+        if computing or len(self._asks) < len(self.workers):
+            return
+        # Nobody is at work: a round is over, or M updates will never come together.
+        if self._collected:
             self._merge()
-            if not self.finished:
-                self._serve()
+        elif self.strategy.synchronous:
+            able = [ask.worker for ask in self._asks if ask.want is not None]
+            self._drawn = set(self.strategy.drawn(able)) if able else set()
+            if not able:
+                return
+        else:
+            return
+        if not self.finished:
+            self._serve()
 
     def _answer(self, ask) -> bool:
         if ask.want is not None:
-            if self.strategy.synchronous and self._collected:
-                return False  # the round has begun to end
+            if self.strategy.synchronous and ask.worker not in self._drawn:
+                return False
             grant = self._grants[ask.want]
             in_flight, room = self._in_flight(), self._allotment.room(self.n_workers)
             if in_flight and in_flight + grant.work.n_steps > room:
@@ -256,6 +264,7 @@ class Master:
             message, n_bytes, reading = self._rows.send(ask.worker, ask.touched, header, alone)
             paused = self.boundary.paused - self._paused_before.get(ask.worker, 0.0)
             self._paused_before[ask.worker] = self.boundary.paused
+            self._drawn.discard(ask.worker)
             self._grants[ask.want] = grant._replace(
                 reading=reading, n_bytes=n_bytes + ask.n_bytes, paused=paused
             )

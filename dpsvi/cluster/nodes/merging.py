@@ -54,6 +54,7 @@ class Collected(NamedTuple):
         update = Update(
             grant.worker, grant.reading, report["decay"], report["scale"], arrays.get("end"),
             arrays.get("change"), arrays["totals"], report["n_items"],
+            report["share"],
         )  # fmt: skip
         if not np.isfinite(update.totals).all():
             raise DivergedError(f"rank {grant.worker} sent parameters that are NaN or infinite")

@@ -63,6 +63,11 @@ class MasterParameters:
         return self.state.scale
 
     @property
+    def items(self) -> int:
+        """Items visited so far."""
+        return self.state.items
+
+    @property
     def totals(self) -> np.ndarray:
         """Column sums of the rows, float64, (n_columns,)."""
         return self.state.shared.totals[0]

@@ -23,7 +23,7 @@ from dpsvi.training.driver import blind_steps, run_segment
 from dpsvi.training.job import Job
 from dpsvi.training.ledger import Work
 from dpsvi.training.state import State
-from dpsvi.training.task import make_task, make_works
+from dpsvi.training.task import make_task, make_works, with_memory
 
 _TURNS_A_PASS = 16  # at least, of each node: it takes log2(n) messages to hear of all others
 
@@ -63,11 +63,13 @@ class Peer:
         self._run, self._clock = run, clock
         self.state = copy_of(job.state, job.n_jobs)
         model, batch_size = self.state.model, job.passes.batch_size
+        shared = self.state.shared
         if like is None:
-            works = make_works(model, job.items, batch_size, job.n_jobs)
-            self.task = make_task(model, self.state.shared, job.items, batch_size, works)
+            works = make_works(model, job.items, batch_size, job.n_jobs, shared.thread_memory)
+            self.task = make_task(model, shared, job.items, batch_size, works)
         else:
-            self.task = like.task._replace(shared=self.state.shared, hyper=model.hyper)
+            works = with_memory(like.task.works, shared)
+            self.task = like.task._replace(shared=shared, hyper=model.hyper, works=works)
         self.strategy = job.cluster.make_strategy()
         self.left = deque(shares(job.passes, n_nodes)[node])
         self.n_done = 0  # steps of this node
@@ -78,6 +80,7 @@ class Peer:
         # Of n steps of all nodes this one makes one.
         self._schedule = lambda t: job.schedule(first + n_nodes * np.asarray(t))
         self._n_bytes, self._deaf = 0, 0  # since the last turn; turns since the last merge
+        self._has_sent = False  # in the last turn
         self.begin()
 
     def begin(self) -> None:
@@ -88,6 +91,7 @@ class Peer:
 
     def restart(self, state: State) -> None:
         """Go on from `state`, which is what all nodes had together; what was counted is in it."""
+        self._deaf, self._has_sent = 0, False
         mine = self.state
         mine.shared.rows[...] = state.shared.rows
         mine.scale, mine.step, mine.items = 1.0, state.step, state.items
@@ -99,6 +103,16 @@ class Peer:
     def finished(self) -> bool:
         """Whether this node has done its part."""
         return not self.left
+
+    @property
+    def waits(self) -> bool:
+        """Whether this node is to hear from others before its next turn.
+
+        Nodes do not wait for each other in a circle: one that waits has sent a message in its last
+        turn, and whoever reads that goes on.  A node that could not send does not wait.
+        """
+        tau = self.strategy.tau
+        return tau is not None and self._has_sent and self._deaf > tau
 
     @property
     def progress(self) -> Progress:
@@ -136,7 +150,7 @@ class Peer:
         if n_done < work.n_steps:
             self.left.appendleft(work._replace(first=work.first + n_done))
         if n_done < work.n_steps or state.small:
-            state.renormalise()
+            self.strategy.renormalise(state)
         n_items = int(sizes[:n_done].sum())
         self.n_done += n_done
         self.n_items += n_items
@@ -148,6 +162,7 @@ class Peer:
             Exchange(self.node, n_items, self._n_bytes, 0.0, self._deaf, seconds, n_done, n_threads)
         )
         self._n_bytes, self._deaf = 0, self._deaf + (self.n_nodes > 1)
+        self._has_sent = message is not None
         return None if message is None else (to, message)
 
     def whole(self) -> Message:

@@ -13,6 +13,7 @@ def describe(job: Job) -> dict:
         "model": model.name, "shape": list(model.shape), "real": model.real.name,
         "items": passes.n_items, "values": len(job.items.value), "batch_size": passes.batch_size,
         "passes": passes.n_passes, "seed": passes.seed, "shards": passes.n_shards,
+        "memory": [model.thread_memory, model.optimizer, model.scratch(0)],
     }  # fmt: skip
 
 

@@ -24,8 +24,8 @@ from dpsvi.training.driver import blind_steps, run_segment
 from dpsvi.training.job import Job
 from dpsvi.training.ledger import Work
 from dpsvi.training.loop import STOP
-from dpsvi.training.state import State
-from dpsvi.training.task import make_task, make_works
+from dpsvi.training.state import State, own_memories
+from dpsvi.training.task import make_task, make_works, with_memory
 
 
 class Worker:
@@ -56,10 +56,13 @@ class Worker:
             shared = Shared(
                 aligned(model.shape, model.real), np.zeros((job.n_jobs, model.shape[1])),
                 np.zeros((0, 0), model.real), np.zeros((0, 0), np.uint16),
+                *own_memories(model, job.n_jobs),
             )  # fmt: skip
             self.state = State(model._replace(hyper=model.hyper.copy()), shared)
             batch_size = job.passes.batch_size
-            self.works = make_works(model, job.items, batch_size, job.n_jobs)
+            self.works = make_works(
+                model, job.items, batch_size, job.n_jobs, shared.thread_memory
+            )
             self.task = make_task(self.state.model, shared, job.items, batch_size, self.works)
             self._mark = np.zeros(model.shape[0], np.uint8)
             kernels.load(model.real, job.items, job.cluster.statistics)
@@ -67,7 +70,11 @@ class Worker:
             if job.cluster.local_decay == "as_read":
                 self._as_read = AsReadLoop(model, job.n_jobs)
         else:
-            self.state, self.works, self.task = like.state, like.works, like.task
+            memories = own_memories(model, job.n_jobs)
+            shared = like.state.shared._replace(thread_memory=memories[0], optimizer=memories[1])
+            self.state = like.state
+            self.works = with_memory(like.works, shared)
+            self.task = like.task._replace(shared=shared)
             self._mark, self._as_read = like._mark, like._as_read
         self._window, self._base = None, None
         self._next: tuple[int, Work, np.ndarray] | None = None
@@ -155,13 +162,14 @@ class Worker:
         run = self._run
         if self._as_read is not None:
             run = partial(self._as_read.segment, run, held=touched)
-        started = self._clock()
+        started, total = self._clock(), job.total_items or passes.n_items
         n_done = run_segment(
             run, self.task._replace(works=self.works[:n_threads]), state, job.schedule,
-            passes.items(work), sizes, work.clock, job.total_items or passes.n_items,
+            passes.items(work), sizes, work.clock, total,
         )  # fmt: skip
+        n_items = int(sizes[:n_done].sum())
         report = {
-            "work_id": work_id, "n_done": n_done, "n_items": int(sizes[:n_done].sum()),
+            "work_id": work_id, "n_done": n_done, "n_items": n_items, "share": n_items / total,
             "n_threads": n_threads, "decay": state.scale / scale, "scale": state.scale,
             "seconds": self._clock() - started,
         }  # fmt: skip

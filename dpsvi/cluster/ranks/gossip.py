@@ -96,6 +96,10 @@ class _Rank:
             self._listen()
             if self.peer.finished or self.why != DONE:
                 return
+            all_at_work = not self._through and len(self.others.live) == len(self.ranks) - 1
+            if self.peer.waits and all_at_work:
+                self.others.rest()
+                continue
             found = self.peer.turn(self._ready)
             if found is not None:
                 node, message = found

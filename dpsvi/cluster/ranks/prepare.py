@@ -6,7 +6,7 @@ import logging
 
 import numpy as np
 
-from dpsvi import learners, strategies
+from dpsvi import learners
 from dpsvi.cluster.options import Cluster
 from dpsvi.training.job import Job
 from dpsvi.training.ledger import Passes
@@ -24,7 +24,7 @@ def for_workers(job: Job, options: Cluster, n_workers: int) -> Job:
         these options.
     """
     model, shared, passes = job.state.model, job.state.shared, job.passes
-    strategy = strategies.get(options.strategy)
+    strategy = options.make_strategy()
     if learners.get(model.learner).COUNTS_ONCE and not strategy.incremental:
         raise ValueError(
             f"strategy={options.strategy!r} cannot fit {model.name} by changes of statistics "
@@ -35,6 +35,20 @@ def for_workers(job: Job, options: Cluster, n_workers: int) -> Job:
             "a master and workers cannot remember local parameters between visits: a document may "
             "be at another worker next time"
         )
+    one_pass = strategy.topology == "star" and strategy.one_pass
+    if one_pass and not learners.get(model.learner).ESTIMATES:
+        raise ValueError(
+            f"strategy={options.strategy!r} adds the statistics of items, and {model.name} has "
+            f"none: its learner is {model.learner!r}"
+        )
+    if one_pass and passes.n_passes > 1:
+        log.warning(
+            "strategy %r is for one pass over the data, not %d: %s", options.strategy,
+            passes.n_passes, strategy.one_pass,
+        )  # fmt: skip
+    # Workers and peers have memories of their own: those of a fit in one process end here.
+    shared.thread_memory[...] = 0
+    shared.optimizer[...] = 0
     if options.statistics == "bfloat16" and model.real != np.float32:
         raise ValueError(f"statistics='bfloat16' needs float32 parameters, not {model.real}")
     if options.sharding == "shard" and not passes.n_done:
@@ -51,11 +65,11 @@ def for_workers(job: Job, options: Cluster, n_workers: int) -> Job:
             )  # fmt: skip
         before = None
     schedule = job.schedule
-    if strategy.replicas and n_workers > 1:
-        schedule = _of_replicas(schedule, n_workers)
+    if strategy.averaged(n_workers) > 1:
+        schedule = _of_replicas(schedule, strategy.averaged(n_workers))
     return job._replace(cluster=options, passes=passes, schedule=schedule, strategy_state=before)
 
 
-def _of_replicas(schedule, n_workers):
+def _of_replicas(schedule, n):
     """Rates for steps on one of so many replicas; see :class:`dpsvi.base.Strategy`."""
-    return lambda t: 1 - (1 - np.asarray(schedule(t), np.float64)) ** n_workers
+    return lambda t: 1 - (1 - np.asarray(schedule(t), np.float64)) ** n

@@ -33,7 +33,7 @@ class Network:
     bandwidth: float = 1.25e8
     shared: bool = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_number("latency", self.latency, low=0)
         if self.bandwidth != np.inf:
             check_number("bandwidth", self.bandwidth, low=0, open_low=True)
@@ -79,7 +79,7 @@ class Timing:
     read: float = 0.0
     merge: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             for number in value if field.name == "spread" else [value]:
@@ -136,7 +136,7 @@ class VirtualCluster(Cluster):
     stragglers: tuple[float, float] = (0.0, 1.0)
     seed: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         check_number("n_workers", self.n_workers, low=1, integer=True)
         check_number("workers_a_node", self.workers_a_node, low=1, integer=True)

@@ -41,6 +41,7 @@ class _Peers(VirtualTime):
         self._flying: dict[int, Message] = {}  # by number
         self._n_sent = 0
         self._unread: set[tuple[int, int]] = set()  # (from, to) of messages that were not yet read
+        self._waiting: set[int] = set()  # nodes that go on when they have heard from others
 
     def run(self) -> None:
         """Until all steps are done."""
@@ -48,6 +49,8 @@ class _Peers(VirtualTime):
             self.at(0.0, self._turn, node)
         self.boundary.start()
         self.until(lambda: not self.events or self.boundary.ended)
+        if not self.boundary.ended and not all(peer.finished for peer in self.peers):
+            raise RuntimeError("nodes without a master all wait for each other")
 
     def end(self) -> None:
         """Let all send what they hold to the first node, and take the time of that."""
@@ -83,7 +86,9 @@ class _Peers(VirtualTime):
             known = self.now + self.options.network.latency
             self.at(known, self._unread.discard, (message.header["node"], node))
         self._inbox[node].clear()
-        if not peer.finished:
+        if peer.waits and not any(other.finished for other in self.peers):
+            self._waiting.add(node)
+        elif not peer.finished:
             found = peer.turn(lambda to: (node, to) not in self._unread
                               and not self.peers[to].finished)  # fmt: skip
             if found is not None:
@@ -93,7 +98,15 @@ class _Peers(VirtualTime):
             if node == 0 and not peer.finished:  # the last look is at the consensus
                 self.boundary.reached(peer.progress, self.consensus)
             self.at(self.now, self._turn, node)
+            if peer.finished:
+                self._wake(*self._waiting)
         self.now = began
+
+    def _wake(self, *nodes):
+        """Let nodes that wait look again."""
+        for node in sorted(nodes):
+            self._waiting.discard(node)
+            self.at(self.now, self._turn, node)
 
     def _send(self, node, to, message):
         network = self.options.network
@@ -109,3 +122,5 @@ class _Peers(VirtualTime):
         self._inbox[to].append(self._flying.pop(number))
         if self.peers[to].finished:
             self._turn(to)
+        elif to in self._waiting:
+            self._wake(to)

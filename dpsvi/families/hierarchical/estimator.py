@@ -7,7 +7,10 @@ users give and get is in terms of the features as they are.
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -59,6 +62,11 @@ class HierarchicalEstimator(ArrayEstimator):
     * ``_target(y, reset, **more) -> float64 array``: the last column of the rows.
     """
 
+    groups_: np.ndarray | None
+    group_coef_: np.ndarray
+    group_intercept_: np.ndarray
+    population_covariance_: np.ndarray
+    coef_: np.ndarray
     _texts = _TEXTS
     _extra = ("_labels", "_shift", "_y_mean", "_means", "_covariances")
     _while_fitting = ("_training",)
@@ -73,7 +81,7 @@ class HierarchicalEstimator(ArrayEstimator):
         check_number("mean_precision_prior", self.mean_precision_prior, low=0, open_low=True)
 
     @fit_method
-    def fit(self, X, y, groups=None):
+    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> Self:
         """Learn population and groups.
 
         Parameters
@@ -90,7 +98,7 @@ class HierarchicalEstimator(ArrayEstimator):
         return self._fit(X, y, groups=groups)
 
     @fit_method
-    def partial_fit(self, X, y, groups=None):
+    def partial_fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> Self:
         """Go on learning the population with one pass over other groups, the next of a stream.
 
         A group whose label came before counts as a new one; known groups, `groups_`, are those of

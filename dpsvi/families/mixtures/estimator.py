@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.base import DensityMixin
@@ -64,6 +65,12 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
     * ``_weight_divergence(state) -> float``: KL of the weights from their prior, in nats.
     """
 
+    weights_: np.ndarray
+    means_: np.ndarray
+    covariances_: np.ndarray
+    precisions_: np.ndarray
+    mean_precision_: np.ndarray
+    degrees_of_freedom_: np.ndarray
     _texts = {"components": _PARAMETERS, "attributes": _ATTRIBUTES}
     _learns_size = False  # whether first components may be fewer than K
 
@@ -168,7 +175,7 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
         components = posterior(state, self._expect).divergence(component_prior(state.model.hyper))
         return float(self._weight_divergence(state) + components.sum())
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Responsibilities of the components for each point, of shape (n_samples, K)."""
         check_is_fitted(self, "_state")
         items = self._read(X, reset=False)
@@ -176,11 +183,11 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
         self._bounds(self._state, items, resp)
         return resp.astype(self._dtype, copy=False)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The component with the highest responsibility for each point, (n_samples,)."""
         return self.predict_proba(X).argmax(axis=1)
 
-    def score_samples(self, X):
+    def score_samples(self, X: Any) -> np.ndarray:
         """Expected log-likelihood of each point in nats, (n_samples,).
 
         ``ln sum_k exp(E ln pi_k + E ln N(x | mu_k, Lambda_k^-1))``, a lower bound of the log of
@@ -190,11 +197,11 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
         bounds = self._bounds(self._state, self._read(X, reset=False))
         return bounds.astype(self._dtype, copy=False)
 
-    def score(self, X, y=None) -> float:
+    def score(self, X: Any, y: Any = None) -> float:
         """Mean of :meth:`score_samples`."""
         return float(self.score_samples(X).mean(dtype=np.float64))
 
-    def sample(self, n_samples=1):
+    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Draw points from the mixture of N(means_, covariances_).
 
         Parameters

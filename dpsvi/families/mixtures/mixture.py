@@ -30,7 +30,7 @@ from dpsvi.expfam.gaussian import (
 )
 from dpsvi.families.mixtures.components import Components, Prior
 from dpsvi.kernels.hyper import pack
-from dpsvi.kernels.jit import inline_kernel, kernel
+from dpsvi.kernels.jit import copy, inline_kernel, kernel
 
 
 class Options(NamedTuple):
@@ -172,7 +172,7 @@ def infer(items, batch, expected, origins, resp, bound):
         size = load_block(items, batch, first, x)
         log_densities(x, expected, origins, y, r)
         normalise(r, size, log_sum, y[0])
-        bound[first : first + size] = log_sum[:size]
+        copy(log_sum[:size], bound[first:])
         if resp.shape[0] > 0:
             for i in range(size):
                 for k in range(n_components):

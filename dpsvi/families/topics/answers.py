@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -12,21 +13,38 @@ from dpsvi.corpus import Corpus
 from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.items import count
 from dpsvi.evaluation import completion
-from dpsvi.families.topics.matrix import document_bounds
+from dpsvi.families.topics.matrix import FLOAT, column_sums, document_bounds
+from dpsvi.kernels.jit import as_items
+from dpsvi.kernels.memory import aligned
 from dpsvi.kernels.special import exp_expected_log
 
 _INFER = dict(tol=1e-3, n_sweeps=100)
 
 
-def fitted_property(method):
-    """A property that raises NotFittedError, which is an AttributeError, before the first fit."""
+if TYPE_CHECKING:
+    fitted_property = property
+else:
 
-    @wraps(method)
-    def checked(self):
-        check_is_fitted(self, "_state")
-        return method(self)
+    def fitted_property(method):
+        """A property that raises NotFittedError, an AttributeError, before the first fit."""
 
-    return property(checked)
+        @wraps(method)
+        def checked(self):
+            check_is_fitted(self, "_state")
+            return method(self)
+
+        return property(checked)
+
+
+def _weights(lam, sizes, mean_field: bool):
+    """See :meth:`Answers._basis`; `lam`, (n, K), is overwritten."""
+    lam = np.ascontiguousarray(lam)
+    size, shift = sizes.astype(np.float32), np.zeros(len(lam))
+    if mean_field:
+        exp_expected_log(lam, size, shift)
+    else:
+        lam /= size
+    return lam, shift
 
 
 class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -36,10 +54,15 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     estimator defines ``_alpha(state)``, the Dirichlet prior of the topic proportions, (K,).
     """
 
-    def _natural(self, state) -> np.ndarray:
-        """Return lam without padding, (V, K); a lost write may leave an entry short of eta."""
-        words = state.natural()[: self._n_words(state), : self._n_topics(state)]
-        return np.maximum(words, state.model.prior[0])
+    def _natural(self, state, words=None) -> np.ndarray:
+        """Return lam without padding, (V, K), or its rows of some `words`.
+
+        A lost write may leave an entry short of eta.
+        """
+        chosen = slice(self._n_words(state)) if words is None else words
+        prior = np.broadcast_to(state.model.prior, state.model.shape)[chosen]
+        lam = prior + state.model.real.type(state.scale) * state.shared.rows[chosen]
+        return np.maximum(lam, prior)[:, : self._n_topics(state)]
 
     @staticmethod
     def _n_words(state) -> int:
@@ -52,27 +75,33 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return state.model.used_columns
 
     @fitted_property
-    def components_(self):
+    def components_(self) -> np.ndarray:
         """Dirichlet parameters of the topics, (K, V)."""
-        if "_components" not in self.__dict__:
-            self._components = np.ascontiguousarray(self._natural(self._state).T)
-        return self._components
+        if "_components" in vars(self):
+            return self._components
+        components = np.ascontiguousarray(self._natural(self._state).T)
+        if "_learned" not in vars(self):  # no callback asks while a fit goes on
+            self._components = components
+        return components
 
     @fitted_property
-    def exp_dirichlet_component_(self):
+    def exp_dirichlet_component_(self) -> np.ndarray:
         """exp(E[log beta]), (K, V)."""
         basis, shift = self._basis(self._state, mean_field=True)
         return np.ascontiguousarray(basis.T) * np.exp(shift).astype(np.float32)
 
     @fitted_property
-    def doc_topic_prior_(self):
+    def doc_topic_prior_(self) -> np.ndarray:
         """Alpha in use, (K,)."""
         return self._alpha(self._state).copy()
 
     @fitted_property
-    def topic_word_prior_(self) -> float:
-        """Eta in use."""
-        return float(self._state.model.prior.flat[0])
+    def topic_word_prior_(self) -> float | np.ndarray:
+        """Eta in use: one number, or (K, V)."""
+        model = self._state.model
+        if model.prior.shape != model.shape:
+            return float(model.prior.flat[0])
+        return np.ascontiguousarray(model.prior[:, : self._n_topics(self._state)].T)
 
     def _basis(self, state, mean_field: bool):
         """Weight of each word in each topic, (V, K) float32, and the logarithm of its unit, (V,).
@@ -80,13 +109,23 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         exp(E[log beta]) for mean field, E[beta] otherwise.
         """
         lam = self._natural(state)
-        size = lam.sum(axis=0, dtype=np.float64).astype(np.float32)
-        shift = np.zeros(len(lam))
-        if mean_field:
-            exp_expected_log(lam, size, shift)
-        else:
-            lam /= size
-        return lam, shift
+        return _weights(lam, column_sums(lam), mean_field)
+
+    def _basis_of(self, items, mean_field: bool):
+        """The same of the fitted model for the words of `items`, and these items with it.
+
+        Rows are padded like those of a fit.
+        """
+        state = self._state
+        size = self._sizes if "_sizes" in vars(self) else column_sums(self._natural(state))
+        used = np.zeros(self._n_words(state), bool)
+        used[items.index] = True
+        words = np.flatnonzero(used)
+        place = np.cumsum(used, dtype=np.int32) - 1
+        weights, shift = _weights(self._natural(state, words), size, mean_field)
+        basis = aligned((len(words), state.model.shape[1]), FLOAT)
+        basis[:, : len(size)] = weights
+        return basis, shift, as_items(items.offsets, place[items.index], items.value, FLOAT)
 
     def _complete(self, state, items, seed=0) -> completion.Completion:
         topics, _ = self._basis(state, mean_field=False)
@@ -99,7 +138,7 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def _n_features_out(self):
         return self._n_topics(self._state)
 
-    def transform(self, X):
+    def transform(self, X: Any) -> np.ndarray:
         """Topic proportions of documents, topics held fixed.
 
         Each document is inferred on its own: the result does not depend on the other rows.
@@ -115,22 +154,25 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             Rows sum to 1; a document without known words gets the prior mean.
         """
         check_is_fitted(self, "_state")
-        gamma, _ = self._infer(self._read(X, reset=False))
+        mean_field = self._started["local_step"] == "mean_field"
+        gamma, *_ = self._infer(self._read(X, reset=False), mean_field)
         theta = gamma / gamma.sum(axis=1, keepdims=True)
         return theta if getattr(X, "dtype", None) == np.float32 else theta.astype(np.float64)
 
-    def _infer(self, items, mean_field=None):
-        if mean_field is None:
-            mean_field = self._started["local_step"] == "mean_field"
-        basis, shift = self._basis(self._state, mean_field)
-        gamma, log_norm = completion.infer_documents(
-            basis, self._alpha(self._state).astype(np.float32), items, digamma=mean_field,
-            n_jobs=self._n_threads, **_INFER,
-        )  # fmt: skip
-        item = np.repeat(np.arange(count(items)), np.diff(items.offsets))
-        return gamma, log_norm + np.bincount(item, items.value * shift[items.index], count(items))
+    def _infer(self, items, mean_field):
+        """Gamma, (D, K), and sum_w c log norm, (D,), of documents; each on its own.
 
-    def perplexity(self, X, kind="completion") -> float:
+        Behind them the units of the words, and the items whose words these are.
+        """
+        basis, shift, items = self._basis_of(items, mean_field)
+        n_topics, alpha = self._n_topics(self._state), np.zeros(basis.shape[1], np.float32)
+        alpha[:n_topics] = self._alpha(self._state)
+        gamma, log_norm = completion.infer_documents(
+            basis, alpha, items, digamma=mean_field, n_jobs=self._n_threads, **_INFER
+        )
+        return gamma[:, :n_topics], log_norm, shift, items
+
+    def perplexity(self, X: Any, kind: Literal["completion", "bound"] = "completion") -> float:
         """Perplexity of documents; lower is better.
 
         Parameters
@@ -147,11 +189,11 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         check_is_fitted(self, "_state")
         return float(np.exp(-self._bound_per_token(self._read(X, reset=False))))
 
-    def score(self, X, y=None) -> float:
+    def score(self, X: Any, y: Any = None) -> float:
         """Held-out log-likelihood per token in nats, by document completion; higher is better."""
         return self.evaluate(X).log_likelihood
 
-    def evaluate(self, X, seed=0) -> completion.Completion:
+    def evaluate(self, X: Any, seed: int = 0) -> completion.Completion:
         """Document completion of X beside the unigram baseline of the training corpus.
 
         Parameters
@@ -168,13 +210,15 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return self._complete(self._state, self._read(X, reset=False), seed)
 
     def _bound_per_token(self, items) -> float:
-        gamma, log_norm = self._infer(items, mean_field=True)
+        gamma, log_norm, shift, items = self._infer(items, mean_field=True)
+        item = np.repeat(np.arange(count(items)), np.diff(items.offsets))
+        log_norm += np.bincount(item, items.value * shift[items.index], count(items))
         lengths = np.add.reduceat(np.append(items.value, 0.0), items.offsets[:-1])
         lengths[np.diff(items.offsets) == 0] = 0
         bounds = document_bounds(self.doc_topic_prior_, gamma, log_norm, lengths)
         return float(bounds.sum() / max(1.0, lengths.sum()))
 
-    def top_words(self, n_words=10) -> list[list]:
+    def top_words(self, n_words: int = 10) -> list[list[Any]]:
         """The likeliest words of every topic; word numbers where no vocabulary is known.
 
         Parameters
@@ -190,6 +234,7 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Examples
         --------
         >>> import pandas as pd
+        >>> from dpsvi import DPSVILDA
         >>> X = pd.DataFrame({"sun": [5, 0, 4], "rain": [0, 6, 0]})
         >>> DPSVILDA(n_components=1, random_state=0).fit(X).top_words(2)
         [['sun', 'rain']]
@@ -200,14 +245,14 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         words = self.vocabulary_
         return [[int(w) if words is None else words[w] for w in row] for row in order]
 
-    def to_gensim(self):
+    def to_gensim(self) -> Any:
         """The same model as a ``gensim.models.LdaModel``; see `dpsvi.interop.gensim`."""
         check_is_fitted(self, "_state")
         from dpsvi.interop.gensim import to_gensim
 
         return to_gensim(self)
 
-    def coherence(self, X, measure="u_mass", n_words=10) -> float:
+    def coherence(self, X: Any, measure: str = "u_mass", n_words: int = 10) -> float:
         """Mean topic coherence in the documents X, by gensim's CoherenceModel.
 
         Parameters

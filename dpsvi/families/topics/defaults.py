@@ -6,6 +6,7 @@ a panel of corpora (`python -m experiments.panel`) of 5 to 3,000 tokens a docume
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ MOST_RATE = 0.3  # of the rates that do not fall: with more, the last few docume
 DECAY = 0.7  # of the first rates
 SHORT = 30  # tokens a document, below which more passes are remembered
 MOST_LONGER = 3.0  # times as many, at most
+FEWEST_IN_STREAM = 8, 150  # documents and tokens in a step of a stream, unless a call has fewer
+LEAST_DATA = 2.0  # times the tokens that the priors of the words stand for: N of a stream, at least
 
 
 class Defaults(NamedTuple):
@@ -43,6 +46,9 @@ class Defaults(NamedTuple):
         of fewer than `SHORT` tokens.
     big_start : int
         Documents of one big step that makes the first topics; 0: they are split documents.
+    stream_memory : float
+        Share of all documents of a stream so far that the parameters remember, at least, while
+        nobody knows how many will follow; 0: the stream's steps and N do not depend on that.
     """
 
     word_tokens: float
@@ -52,6 +58,7 @@ class Defaults(NamedTuple):
     memory: float
     memory_share: float = 0.0
     big_start: int = 0
+    stream_memory: float = 0.0
 
     def eta(self, n_topics: int) -> float:
         """Dirichlet prior of the words of a topic."""
@@ -78,6 +85,41 @@ class Defaults(NamedTuple):
         else:
             falling = schedules.robbins_monro(offset, DECAY, rate, least)
         return schedules.averaged_from(falling, first + (2 * n_passes * steps_a_pass) // 3)
+
+    def stream_batch_size(self, n_items: int, n_seen: int, document_tokens: float) -> int:
+        """Documents in a step over the next `n_items` of a stream, the last of `n_seen`.
+
+        As many as in a fit to those seen, but never a handful of titles.  A call's steps are of
+        about the same size: a short one at the end would give its documents more weight.
+        """
+        documents, tokens = FEWEST_IN_STREAM
+        least = min(self.most, max(documents, tokens / document_tokens))
+        size = np.clip(n_seen // self.steps, least, self.most) if self.stream_memory else self.most
+        return max(1, -(-n_items // math.ceil(n_items / int(size))))
+
+    def stream_total(self, n_seen: int, document_tokens: float, n_words: int) -> float:
+        """N for the steps over a stream of which `n_seen` documents are known.
+
+        So many, not those to come: topics that stand for more documents than have been seen are
+        sure of what the first few said.  But while priors outweigh documents all topics are alike.
+        """
+        prior = self.word_tokens * n_words
+        return max(n_seen, LEAST_DATA * prior / document_tokens)
+
+    def stream_schedule(self, offset: float, rate: float, first: int, batch_size: int, before: int):
+        """Step sizes over the next documents of a stream, `before` of which came earlier.
+
+        They fall as usual, and further: the parameters are to remember `stream_memory` of all.
+        """
+        falling = schedules.robbins_monro(offset, DECAY, rate)
+        if not self.stream_memory:
+            return falling
+
+        def schedule(t):
+            seen = before + (np.asarray(t) - first + 1) * batch_size
+            return np.minimum(falling(t), rate * batch_size / (self.stream_memory * seen))
+
+        return schedule
 
 
 def default_alpha(n_topics: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -96,7 +97,7 @@ class Documents:
                     "new words must follow the known ones"
                 )
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         """Tags of scikit-learn: sparse input, counts, dtype kept."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

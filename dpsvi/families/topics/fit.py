@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
 
 from dpsvi.errors import check_choice, check_flag, check_number
@@ -12,7 +14,7 @@ from dpsvi.evaluation import completion
 from dpsvi.families.topics.answers import Answers
 from dpsvi.families.topics.defaults import DECAY, Defaults
 from dpsvi.families.topics.documents import Documents
-from dpsvi.families.topics.matrix import FLOAT, split_documents
+from dpsvi.families.topics.matrix import FLOAT, column_sums, split_documents
 from dpsvi.families.topics.priors import Priors
 from dpsvi.files import io
 from dpsvi.training import schedules
@@ -44,6 +46,9 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
     * ``_remake(n_words, arrays, meta) -> Model``: the model of what was kept.
     """
 
+    bound_: float
+    vocabulary_: tuple[str, ...] | None
+    vectorizer_: Any
     _texts = {"fitted": _FITTED}
     _defaults: dict[str, Defaults]
     _fixed = ("n_components",)
@@ -73,9 +78,20 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
     def _resolve_batch_size(self, n_items, stream=False) -> int:
         if self.batch_size is not None:
             return self.batch_size
-        if stream and self.total_samples is None:
-            return self._default().most
-        return self._default().batch_size(self.total_samples if stream else n_items)
+        if stream:
+            tokens = max(1.0, self._word_counts.sum() / self._n_seen)
+            return self._default().stream_batch_size(n_items, self._n_seen, tokens)
+        return self._default().batch_size(n_items)
+
+    def _stream_total(self, items, going_on) -> float:
+        most = self.total_samples
+        if not (self._free_schedule() and self._default().stream_memory):
+            return super()._stream_total(items, going_on)
+        tokens = items.value.sum(dtype=np.float64) + (self._word_counts.sum() if going_on else 0)
+        total = self._default().stream_total(
+            self._n_seen, max(1.0, tokens / max(1, self._n_seen)), self.n_features_in_
+        )
+        return total if most is None else min(most, total)
 
     def _free_schedule(self) -> bool:
         """Whether the step sizes are left to the fit."""
@@ -86,9 +102,13 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
             return super()._schedule()
         rate = self._scaled_rate(1.0)
         falling = self.early_stopping and not self._default().big_start
-        if passes is None or stream or falling:  # who knows when the last third begins?
+        if passes is None or (falling and not stream):  # who knows when the last third begins?
             return schedules.robbins_monro(self.learning_offset, DECAY, rate)
         first = passes.clock - passes.n_done
+        if stream:
+            return self._default().stream_schedule(
+                self.learning_offset, rate, first, passes.batch_size, self._n_seen - passes.n_items
+            )
         document_tokens = self._word_counts.sum() / passes.n_items
         return self._default().schedule(
             self.learning_offset, rate, first, passes.steps_a_pass, passes.n_passes,
@@ -99,7 +119,7 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
         return self.max_doc_update_iter or self._default().sweeps
 
     @fit_method
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the topics of X.
 
         Parameters
@@ -131,7 +151,7 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
         return self._fit(X, y)
 
     @fit_method
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go on learning with one pass over X, the next documents of a stream.
 
         Parameters
@@ -175,7 +195,8 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
         if stream and going_on:
             counts[: len(self._word_counts)] += self._word_counts
         self._word_counts = counts
-        vars(self).pop("_components", None)
+        for kept in ("_components", "_sizes"):
+            vars(self).pop(kept, None)
         state = self._again(items) if going_on else self._start(items, rng)
         # A stream that had fewer documents than topics so far had too few to begin with.
         young = stream and state.items < self.n_components
@@ -221,7 +242,7 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
         self.bound_ = float(np.exp(-self._bound_per_token(sample)))
 
     def _fitted(self, state) -> dict:
-        return {}  # all are properties
+        return {"_sizes": column_sums(self._natural(state))}  # all others are properties
 
     # --- files --------------------------------------------------------------------------------
 
@@ -240,12 +261,15 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
         if lam.shape != (len(lam), self.n_components):
             raise ValueError(f"lambda of shape {lam.shape} for {self.n_components} topics")
         rows = np.zeros(model.shape, FLOAT)
-        rows[: len(lam), : self.n_components] = lam - model.prior[0]
+        rows[: len(lam), : self.n_components] = (
+            lam - np.broadcast_to(model.prior, model.shape)[: len(lam), : self.n_components]
+        )
         if model.common_rows:
             rows[len(lam) :, : self.n_components] = arrays["common"]
         self._state = State.resume(
             model, rows, self._n_threads, step=meta["step"], items=meta["docs"]
         )
+        vars(self).update(self._fitted(self._state))
         self._word_counts, self.n_features_in_ = arrays["word_counts"], len(lam)
         self.vocabulary_ = tuple(meta["vocabulary"]) if meta["vocabulary"] else None
         if self.vocabulary_ and len(self.vocabulary_) != len(lam):

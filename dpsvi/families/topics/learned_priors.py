@@ -83,11 +83,17 @@ def _visits(state, items, chosen):
 def _basis(state, items, visit, n_topics):
     """E beta of the words of a document without its own counts, and these counts."""
     d, words, own = visit
-    own, eta = own[:, :n_topics].astype(np.float64), float(state.model.prior.flat[0])
+    own = own[:, :n_topics].astype(np.float64)
     n_words = state.model.shape[0] - state.model.common_rows
+    eta = state.model.prior
+    if eta.shape == state.model.shape:
+        eta, smooth = eta[words, :n_topics], eta[:, :n_topics].sum(axis=0, dtype=np.float64)
+    else:
+        eta = float(eta.flat[0])
+        smooth = n_words * eta
     counts = state.scale * state.shared.rows[words, :n_topics].astype(np.float64)
     sizes = topic_tokens(state, n_topics) - own.sum(axis=0)
-    basis = (eta + np.maximum(counts - own, 0)) / (n_words * eta + np.maximum(sizes, 0))
+    basis = (eta + np.maximum(counts - own, 0)) / (smooth + np.maximum(sizes, 0))
     return basis.astype(FLOAT), items.value[items.offsets[d] : items.offsets[d + 1]]
 
 

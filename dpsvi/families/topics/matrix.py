@@ -75,6 +75,11 @@ def _add_documents(offsets, index, value, topic, share, rows):
                 rows[index[j], topic[d, part]] += share * np.float32(value[j])
 
 
+def column_sums(lam):
+    """Sums over the words, float64, (n_columns,)."""
+    return lam.sum(axis=0, dtype=np.float64)
+
+
 def document_bounds(alpha, gamma, log_norm, lengths):
     """The document terms of the bound (43) at given gamma, in nats; (n_items,).
 

@@ -28,9 +28,14 @@ def local(shared, scale, hyper, items, batch, work):
         work.totals[k] -= tables_row[k]
         n_topics += alpha[k] > 0
     tables = count_tables(tables_row, scale, n_topics)
-    alpha[:n_topics] *= options.alpha * expected_weights(tables, options.omega)
+    weights = expected_weights(tables, options.omega)
+    for k in range(n_topics):
+        alpha[k] *= options.alpha * weights[k]
     work.tally[:n_topics] = 0
-    own = Options(alpha, options.eta, options.tol, options.n_sweeps)
+    own = Options(
+        alpha, options.eta, options.tol, options.n_sweeps, alpha[:0],
+        alpha[:0].reshape((0, n_columns)),
+    )  # fmt: skip
     explain_all(shared, scale, own, n_words, items, batch, work, True)
     for i in range(n):
         work.slot[work.touched[i]] = -1

@@ -14,11 +14,14 @@ The global step is (52); the local steps are described in `dpsvi.models.hdp`.
 
 from __future__ import annotations
 
+from typing import Any, Literal, Unpack
+
 import numpy as np
 
 from dpsvi.base import Model
 from dpsvi.errors import check_number
 from dpsvi.estimators.engine_parameters import engine_parameters
+from dpsvi.estimators.run_options import BatchOptions
 from dpsvi.families.topics.answers import fitted_property
 from dpsvi.families.topics.defaults import Defaults
 from dpsvi.families.topics.fit import TopicEstimator
@@ -28,7 +31,9 @@ from dpsvi.models.hdp.sticks import count_tables, expected_weights
 
 DOC_CONCENTRATION = 5.0  # while topics are fitted: the sum of LDA's alphas for 10 topics or more
 DEFAULTS = {
-    "collapsed": Defaults(word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2),
+    "collapsed": Defaults(
+        word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2, stream_memory=1 / 3,
+    ),
     "mean_field": Defaults(word_tokens=5.0, sweeps=10, steps=32, most=64, memory=1.0),
 }
 
@@ -127,11 +132,14 @@ class DPSVIHDP(TopicEstimator):
     _settings = (*TopicEstimator._settings, "topic_concentration")
 
     def __init__(
-        self, n_components=150, *, doc_truncation=20, doc_concentration="auto",
-        topic_concentration=1.0, topic_word_prior=None, local_step="collapsed",
-        max_doc_update_iter=None, mean_change_tol=0.005, grow_vocabulary=False,
-        vectorizer=None,
-    ):  # fmt: skip
+        self, n_components: int = 150, *, doc_truncation: int = 20,
+        doc_concentration: float | Literal["auto"] = "auto", topic_concentration: float = 1.0,
+        topic_word_prior: float | Literal["auto"] | None = None,
+        local_step: Literal["collapsed", "mean_field"] = "collapsed",
+        max_doc_update_iter: int | None = None, mean_change_tol: float = 0.005,
+        grow_vocabulary: bool = False, vectorizer: Any = None,
+        **run: Unpack[BatchOptions],
+    ) -> None:  # fmt: skip
         self.n_components = n_components
         self.doc_truncation = doc_truncation
         self.doc_concentration = doc_concentration
@@ -197,12 +205,12 @@ class DPSVIHDP(TopicEstimator):
     # --- what was learned ---------------------------------------------------------------------
 
     @fitted_property
-    def tables_(self):
+    def tables_(self) -> np.ndarray:
         """Expected number of tables of every topic in the corpus, (n_components,)."""
         return _tables(self._state)
 
     @fitted_property
-    def topic_weights_(self):
+    def topic_weights_(self) -> np.ndarray:
         """E sigma(V), (n_components,)."""
         return expected_weights(_tables(self._state), _options(self._state.model).omega)
 

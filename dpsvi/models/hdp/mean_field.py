@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsvi.expfam.stick_breaking import by_size
 from dpsvi.kernels.digamma import digamma
 from dpsvi.kernels.fold import fold, list_words, topic_sizes
-from dpsvi.kernels.jit import inline_kernel, kernel
+from dpsvi.kernels.jit import copy, inline_kernel, kernel
 from dpsvi.kernels.special import psi
 from dpsvi.models.hdp.options import options_of
 from dpsvi.models.hdp.sticks import count_tables, expected_log_weights
@@ -51,11 +52,11 @@ def largest_topics(block, counts, n_topics, basis, positions, vectors, ratio, ze
     gamma[:] = 0
     gamma[:n_topics] = 1
     for _ in range(FIRST_SWEEPS):
-        weight[:] = gamma
+        copy(gamma, weight)
         fold(basis, positions, counts, weight, total, ratio)
         for k in range(n_topics):
             gamma[k] = weight[k] * total[k]
-    order = np.argsort(-gamma[:n_topics], kind="mergesort")
+    order = by_size(gamma[:n_topics])
     zeta[:] = 0
     for t in range(zeta.shape[0]):
         zeta[t, order[t]] = 1.0
@@ -103,7 +104,7 @@ def explain(block, counts, log_weight, alpha, tol, n_sweeps, zeta, phi, usage, l
             new = phi[:, t].sum()
             change += abs(new - usage[t])
             usage[t] = new
-            zeta[t, :n_topics] = log_weight
+            copy(log_weight, zeta[t])
             for i in range(n):
                 for k in range(block.shape[1]):
                     zeta[t, k] += phi[i, t] * block[i, k]
@@ -166,7 +167,9 @@ def local(shared, scale, hyper, items, batch, work):
     n = list_words(items, batch, work)
     for k in range(n_columns):
         work.totals[k] -= rows[n_words, k]
-    n_topics = topic_sizes(options.marks, options.eta, scale, n_words, work.totals, log_size)
+    n_topics = topic_sizes(
+        options.marks, options.eta, hyper[:0], scale, n_words, work.totals, log_size
+    )
     for k in range(n_topics):
         log_size[k] = psi(log_size[k])
     for i in range(n):

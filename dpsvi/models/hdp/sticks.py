@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsvi.expfam.stick_breaking import by_size
 from dpsvi.kernels.digamma import digamma
 from dpsvi.kernels.jit import kernel
 
@@ -33,7 +34,7 @@ def count_tables(row, scale, n_topics):
 @kernel
 def sticks(tables, omega):
     """Topics in the order of the sticks, and the parameters a and b of these: (n_topics,) each."""
-    order = np.argsort(-tables, kind="mergesort")
+    order = by_size(tables)
     a, b = np.empty_like(tables), np.empty_like(tables)
     behind = omega
     for i in range(len(order) - 1, -1, -1):

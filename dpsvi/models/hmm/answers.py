@@ -6,7 +6,10 @@ of the estimator, which may have been set anew since.
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.errors import check_choice, check_number
@@ -32,7 +35,10 @@ class Answers:
         infer(items, everything, marked, weights, chunk, posterior, bound)
         return bound, posterior
 
-    def decode(self, X, lengths=None, algorithm=None):
+    def decode(
+        self, X: Any, lengths: ArrayLike | None = None,
+        algorithm: Literal["viterbi", "map"] | None = None,
+    ) -> tuple[float, np.ndarray]:  # fmt: skip
         """Find the states that X was most likely emitted from.
 
         Parameters
@@ -62,17 +68,17 @@ class Answers:
         decode(items, everything, 0, weights, chunk, path, value)
         return float(value.sum()), path
 
-    def predict(self, X, lengths=None):
+    def predict(self, X: Any, lengths: ArrayLike | None = None) -> np.ndarray:
         """The states of :meth:`decode`, (n_samples,)."""
         return self.decode(X, lengths)[1]
 
-    def predict_proba(self, X, lengths=None):
+    def predict_proba(self, X: Any, lengths: ArrayLike | None = None) -> np.ndarray:
         """Posteriors of the states at each step given its sequence, (n_samples, K)."""
         check_is_fitted(self, "_state")
         items = dense_items(*self._sequences(X, lengths))
         return self._infer(self._state, items, posteriors=True)[1].astype(self._dtype, copy=False)
 
-    def score_samples(self, X, lengths=None):
+    def score_samples(self, X: Any, lengths: ArrayLike | None = None) -> np.ndarray:
         """Log-likelihood of each step given the steps before it in nats, (n_samples,).
 
         ``ln p~(x_t | x_1 ... x_{t-1})`` under the sub-normalised weights; their sum over a sequence
@@ -83,13 +89,15 @@ class Answers:
         items = dense_items(*self._sequences(X, lengths))
         return self._infer(self._state, items)[0].astype(self._dtype, copy=False)
 
-    def score(self, X, y=None, lengths=None) -> float:
+    def score(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> float:
         """Sum of :meth:`score_samples`, as in hmmlearn of all sequences together."""
         check_is_fitted(self, "_state")
         X, offsets = self._sequences(X, lengths, y)
         return float(self._infer(self._state, dense_items(X, offsets))[0].sum())
 
-    def sample(self, n_samples=1, currstate=None):
+    def sample(
+        self, n_samples: int = 1, currstate: int | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """Draw one sequence from the chain of startprob_ and transmat_.
 
         Parameters

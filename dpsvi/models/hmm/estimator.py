@@ -19,13 +19,17 @@ in :mod:`dpsvi.models.hmm`, the recursions in :mod:`dpsvi.models.hmm.markov`.
 
 from __future__ import annotations
 
+from typing import Any, Literal, Self, Unpack
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.fitting import fit_method
 from dpsvi.estimators.items import count, dense_items
+from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import dirichlet
 from dpsvi.models.hmm.answers import Answers
 from dpsvi.models.hmm.emissions import KINDS
@@ -128,11 +132,29 @@ class DPSVIHMM(Answers, ArrayEstimator):
     True
     """
 
+    startprob_: np.ndarray
+    transmat_: np.ndarray
+    means_: np.ndarray
+    covars_: np.ndarray
+    emissionprob_: np.ndarray
+    startprob_posterior_: np.ndarray
+    transmat_posterior_: np.ndarray
+    emissionprob_posterior_: np.ndarray
+    beta_posterior_: np.ndarray
+    dof_posterior_: np.ndarray
+    scale_posterior_: np.ndarray
+    n_symbols_: int
+
     def __init__(
-        self, n_components=1, *, emission="gaussian", covariance_type="full", startprob_prior=None,
-        transmat_prior=None, means_prior=None, beta_prior=None, dof_prior=None, scale_prior=None,
-        emissionprob_prior=None, n_features=None, algorithm="viterbi", window=None, buffer=20,
-    ):  # fmt: skip
+        self, n_components: int = 1, *, emission: Literal["gaussian", "categorical"] = "gaussian",
+        covariance_type: Literal["full", "diag"] = "full", startprob_prior: ArrayLike | None = None,
+        transmat_prior: ArrayLike | None = None, means_prior: ArrayLike | None = None,
+        beta_prior: float | None = None, dof_prior: float | None = None,
+        scale_prior: ArrayLike | None = None, emissionprob_prior: ArrayLike | None = None,
+        n_features: int | None = None, algorithm: Literal["viterbi", "map"] = "viterbi",
+        window: int | None = None, buffer: int = 20,
+        **run: Unpack[RestartOptions],
+    ) -> None:  # fmt: skip
         self.n_components = n_components
         self.emission = emission
         self.covariance_type = covariance_type
@@ -181,7 +203,7 @@ class DPSVIHMM(Answers, ArrayEstimator):
         super()._note_fixed(going_on)
 
     @fit_method
-    def fit(self, X, y=None, lengths=None):
+    def fit(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> Self:
         """Learn the model from X.
 
         Parameters
@@ -200,7 +222,7 @@ class DPSVIHMM(Answers, ArrayEstimator):
         return self._fit(X, y, lengths=lengths)
 
     @fit_method
-    def partial_fit(self, X, y=None, lengths=None):
+    def partial_fit(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> Self:
         """Go on learning with one pass over X, the next sequences of a stream.
 
         The first call also sets the priors that are None and the first parameters, so let it

@@ -10,16 +10,21 @@ The global step is (52); the local steps are described in `dpsvi.models.lda`.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpsvi.base import Model
 from dpsvi.errors import check_flag
 from dpsvi.estimators.engine_parameters import engine_parameters
+from dpsvi.estimators.run_options import RunOptions
 from dpsvi.families.topics.defaults import Defaults, default_alpha
 from dpsvi.families.topics.fit import TopicEstimator
 from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.families.topics.priors import TINY
+from dpsvi.families.topics.seeds import by_topic, seeded_prior
 from dpsvi.kernels.fold import options_of
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model, with_responsibilities
@@ -28,7 +33,9 @@ from dpsvi.training.driver import one_step
 from dpsvi.training.state import State
 
 DEFAULTS = {
-    "collapsed": Defaults(word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2),
+    "collapsed": Defaults(
+        word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2, stream_memory=1 / 3,
+    ),
     "mean_field": Defaults(
         word_tokens=5.0, sweeps=50, steps=32, most=64, memory=1.0, memory_share=0.1,
         big_start=16384,
@@ -53,10 +60,16 @@ class DPSVILDA(TopicEstimator):
         Dirichlet prior alpha of the topic proportions, > 0.  None is ``5 / n_components``, at
         most 0.5; ``"auto"`` fits topics with that, then learns the value that explains documents
         best (:mod:`dpsvi.families.topics.learned_priors`).
-    topic_word_prior : float, "auto" or None, default=None
+    topic_word_prior : float, array, "auto" or None, default=None
         Dirichlet prior eta of the words of a topic, > 0.  None is ``2 / n_components`` for the
         collapsed and ``5 / n_components`` for the mean-field local step; ``"auto"`` fits topics
-        with that, then learns it.
+        with that, then learns it.  An array of shape (n_features,) or (n_components, n_features)
+        gives words priors of their own, in all topics or in each: it stays as it is, and no word
+        can be added to it.
+    seed_words : dict of int to list, list of lists or None, default=None
+        Guided topics: words, or word numbers where there is no vocabulary, that belong to a topic.
+        Each has a prior of eta plus its tokens in the documents there
+        (:mod:`dpsvi.families.topics.seeds`).  Eta is not learned then.
     local_step : {"collapsed", "mean_field"}, default="collapsed"
         How a document is explained by the current topics.  ``"mean_field"`` is the paper's eq.
         (44), ``"collapsed"`` is stochastic CVB0 (Foulds et al. 2013): faster, and lower
@@ -89,7 +102,7 @@ class DPSVILDA(TopicEstimator):
     components_ : ndarray of shape (n_components, n_features_in_)
         Dirichlet parameters of the topics, positive, prior included.
     doc_topic_prior_ : ndarray of shape (n_components,)
-    topic_word_prior_ : float
+    topic_word_prior_ : float or ndarray of shape (n_components, n_features_in_)
     exp_dirichlet_component_ : ndarray of shape (n_components, n_features_in_)
         exp(E[log beta]).
     bound_ : float
@@ -105,6 +118,12 @@ class DPSVILDA(TopicEstimator):
     fewer than 30 tokens), and parameters are averaged over the last third of the passes.
     A callback that ends a fit ends it before that.  `early_stopping`, with the collapsed step, and
     `partial_fit` have a kappa of 0.7 instead.  What ``"auto"`` learns, only `fit` learns.
+
+    A stream need not know its length.  With ``learning_decay=None`` and the collapsed step
+    `partial_fit` takes the documents seen so far for N, `total_samples` at most, and its parameters
+    remember a third of them at least; ``batch_size=None`` makes steps of equal size that grow from
+    8 documents (more, if they are short) to 64.  `python -m experiments.streams` compares chunks
+    with one pass of `fit`.
 
     Ctrl-C ends training after the step it is in: the model so far is kept, ``interrupted_`` is not
     0, and then `fit` raises KeyboardInterrupt.  Any other exception, and Ctrl-C before or after
@@ -134,14 +153,19 @@ class DPSVILDA(TopicEstimator):
     _alpha_parameter = "doc_topic_prior"
 
     def __init__(
-        self, n_components=10, *, doc_topic_prior="auto", topic_word_prior=None,
-        local_step="collapsed", warm_documents=False, keep_responsibilities=False,
-        batch_size=None, max_doc_update_iter=None, mean_change_tol=0.005, grow_vocabulary=False,
-        vectorizer=None,
-    ):  # fmt: skip
+        self, n_components: int = 10, *, doc_topic_prior: ArrayLike | None = "auto",
+        topic_word_prior: ArrayLike | Literal["auto"] | None = None,
+        seed_words: Mapping[int, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
+        local_step: Literal["collapsed", "mean_field"] = "collapsed", warm_documents: bool = False,
+        keep_responsibilities: bool = False, batch_size: int | None = None,
+        max_doc_update_iter: int | None = None, mean_change_tol: float = 0.005,
+        grow_vocabulary: bool = False, vectorizer: Any = None,
+        **run: Unpack[RunOptions],
+    ) -> None:  # fmt: skip
         self.n_components = n_components
         self.doc_topic_prior = doc_topic_prior
         self.topic_word_prior = topic_word_prior
+        self.seed_words = seed_words
         self.local_step = local_step
         self.warm_documents = warm_documents
         self.keep_responsibilities = keep_responsibilities
@@ -151,7 +175,32 @@ class DPSVILDA(TopicEstimator):
         self.grow_vocabulary = grow_vocabulary
         self.vectorizer = vectorizer
 
+    def _first_eta(self):
+        prior = self.topic_word_prior
+        if prior is None or np.ndim(prior) == 0:
+            return super()._first_eta()
+        eta = np.asarray(prior)
+        if eta.dtype.kind not in "iuf" or not np.all(np.isfinite(eta) & (eta > TINY)):
+            raise ValueError(f"topic_word_prior must be > 0, 'auto' or None, got {prior!r}")
+        if eta.ndim > 2 or (eta.ndim == 2 and len(eta) != self.n_components):
+            raise ValueError(
+                "topic_word_prior must be a number or have shape (n_features,) or "
+                f"({self.n_components}, n_features), got shape {eta.shape}"
+            )
+        return eta.astype(np.float64)
+
+    def _make(self, n_words) -> Model:
+        eta = self._first_eta()
+        seeds = {} if self.seed_words is None else by_topic(self.seed_words, self.n_components)
+        if seeds:
+            eta = seeded_prior(eta, seeds, self.n_components, self.vocabulary_, self._word_counts)
+        return self._model(n_words, self._first_alpha(), eta)
+
     def _model(self, n_words, alpha, eta) -> Model:
+        if np.ndim(eta) and eta.shape[-1] != n_words:
+            raise ValueError(
+                f"topic_word_prior has shape {eta.shape}, but the documents have {n_words} words"
+            )
         return make_model(
             n_words, self.n_components, alpha, eta, local_step=self.local_step,
             n_sweeps=self._n_sweeps(), tol=self.mean_change_tol,
@@ -234,6 +283,10 @@ class DPSVILDA(TopicEstimator):
         if self.keep_responsibilities and self.checkpoint_dir is not None:
             raise ValueError("checkpoint_dir: kept responsibilities cannot be resumed")
         self._first_alpha()
+        if self.seed_words is not None:
+            by_topic(self.seed_words, self.n_components)
+            if self._learns("topic_word_prior"):
+                raise ValueError("topic_word_prior='auto' learns one number, seed_words want many")
 
     def _first_alpha(self):
         prior = self.doc_topic_prior
@@ -251,16 +304,22 @@ class DPSVILDA(TopicEstimator):
 
     def _used_priors(self, model):
         options = options_of(model.hyper, model.shape[1])
-        return options.alpha[: model.used_columns], options.eta
+        n_topics = model.used_columns
+        eta = options.word_prior[:, :n_topics].T if len(options.word_prior) else options.eta
+        return options.alpha[:n_topics], eta
 
     def _alpha(self, state):
         return self._used_priors(state.model)[0]
 
     def _priors(self):
-        return {"doc_topic_prior": self.doc_topic_prior_}, {"eta": self.topic_word_prior_}
+        arrays, eta = {"doc_topic_prior": self.doc_topic_prior_}, self.topic_word_prior_
+        if np.ndim(eta):
+            return arrays | {"topic_word_prior": eta}, {"eta": None}
+        return arrays, {"eta": eta}
 
     def _remake(self, n_words, arrays, meta) -> Model:
-        return self._model(n_words, arrays["doc_topic_prior"], meta["eta"])
+        eta = arrays.get("topic_word_prior", meta["eta"])
+        return self._model(n_words, arrays["doc_topic_prior"], eta)
 
 
 FITTED_TO = "corpus"

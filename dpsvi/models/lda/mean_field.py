@@ -21,7 +21,7 @@ from dpsvi.kernels.fold import (
     start_even,
     topic_sizes,
 )
-from dpsvi.kernels.jit import inline_kernel, prefetch
+from dpsvi.kernels.jit import copy, inline_kernel, prefetch
 from dpsvi.kernels.special import exp_digamma, exp_digamma_row
 
 
@@ -43,6 +43,19 @@ def explain(basis, ids, counts, options, n_topics, length, gamma, weight, total,
             break
 
 
+@inline_kernel
+def read_word(rows, word, c, eta, word_prior, lam):
+    """``lam_k = eta_k + c rows_wk`` of a word."""
+    row = rows[word]
+    if word_prior.shape[0]:
+        prior = word_prior[word]
+        for k in range(row.shape[0]):
+            lam[k] = lam.dtype.type(prior[k]) + c * row[k]
+    else:
+        for k in range(row.shape[0]):
+            lam[k] = eta + c * row[k]
+
+
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; columns beyond the topics must hold rows of 0."""
     rows = shared.rows
@@ -60,7 +73,9 @@ def local(shared, scale, hyper, items, batch, work):
     ratios = work.scratch[4 * n_columns :]
 
     n = list_words(items, batch, work)
-    n_topics = topic_sizes(options.alpha, options.eta, scale, n_rows, work.totals, topic)
+    n_topics = topic_sizes(
+        options.alpha, options.eta, options.sizes, scale, n_rows, work.totals, topic
+    )
     # The mean size as unit keeps the products in the middle of the range of float32; so does taking
     # a topic of less than a token, whose words are in no document, for one of a token.
     mean = topic.sum() / real(n_topics)
@@ -69,9 +84,8 @@ def local(shared, scale, hyper, items, batch, work):
     for i in range(n):
         if i + 8 < n:
             prefetch(rows, np.int64(work.touched[i + 8]))
-        row, basis = rows[work.touched[i]], work.expected[i]
-        for k in range(n_columns):
-            basis[k] = eta + c * row[k]
+        basis = work.expected[i]
+        read_word(rows, work.touched[i], c, eta, options.word_prior, basis)
         exp_digamma_row(basis, n_topics, basis)
         for k in range(n_columns):
             basis[k] *= topic[k]
@@ -87,15 +101,13 @@ def local(shared, scale, hyper, items, batch, work):
             ids[i] = work.slot[items.index[start + i]]
             length += counts[i]
         if warm and shared.item_memory[d, 0] > 0:
-            gamma[:] = shared.item_memory[d]
+            copy(shared.item_memory[d], gamma)
         else:
             start_even(options.alpha, length / real(n_topics), gamma)
-        explain(
-            work.expected, ids, counts, options, n_topics, length, gamma, weight, total, ratio
-        )
+        explain(work.expected, ids, counts, options, n_topics, length, gamma, weight, total, ratio)
         add_outer(work.stats, ids, ratio, weight)
         if warm:
-            shared.item_memory[d] = gamma
+            copy(gamma, shared.item_memory[d])
     for i in range(n):
         basis, stats = work.expected[i], work.stats[i]
         for k in range(n_columns):

@@ -35,7 +35,7 @@ def make_model(
     n_words, n_topics : int
     alpha : float or array, (n_topics,)
         Dirichlet prior of the topic proportions, > 0.
-    eta : float
+    eta : float or array, (n_words,) or (n_topics, n_words)
         Dirichlet prior of the words of a topic, > 0.
     local_step : {"mean_field", "collapsed"}
     n_sweeps : int
@@ -48,11 +48,19 @@ def make_model(
     columns = padded(n_topics)
     alphas = np.zeros(columns)
     alphas[:n_topics] = alpha
+    word_prior = np.zeros((0, columns))
+    if np.ndim(eta):
+        word_prior = np.zeros((n_words, columns))
+        word_prior[:, :n_topics] = np.broadcast_to(eta, (n_topics, n_words)).T
+    options = Options(
+        alphas, np.min(eta), tol, n_sweeps, word_prior.sum(axis=0)[: columns * np.ndim(eta)],
+        word_prior,
+    )  # fmt: skip
     return Model(
         name="lda",
         shape=(n_words, columns),
-        prior=np.full(columns, eta, FLOAT),
-        hyper=pack(Options(alphas, eta, tol, n_sweeps)),
+        prior=word_prior.astype(FLOAT) if np.ndim(eta) else np.full(columns, eta, FLOAT),
+        hyper=pack(options),
         init=partial(first_rows, n_words, n_topics),
         local=LOCAL_STEPS[local_step],
         scratch=partial(scratch, columns),

@@ -25,7 +25,7 @@ from dpsvi.kernels.fold import (
     prefetch_words,
     topic_sizes,
 )
-from dpsvi.kernels.jit import kernel
+from dpsvi.kernels.jit import copy, inline_kernel, kernel
 
 UNIT = 65535.0  # a kept responsibility of 1
 
@@ -42,7 +42,24 @@ def sum_kept(items, kept, rows):
         row, phi, count = sums[items.index[j]], kept[j], items.value[j] * part
         for k in range(row.shape[0]):
             row[k] += count * np.float64(np.int32(phi[k]))
-    rows[:] = sums
+    for w in range(rows.shape[0]):
+        copy(sums[w], rows[w])
+
+
+@inline_kernel
+def count_tokens(kept, values, alpha, gamma):
+    """``gamma_k = alpha_k + sum_w c_dw phi_dwk`` of what is kept; returns how many these are."""
+    real = gamma.dtype.type
+    known, part = real(0), real(1 / UNIT)
+    for k in range(gamma.shape[0]):
+        gamma[k] = alpha[k]
+    for j in range(values.shape[0]):
+        old, count = kept[j], values[j] * part
+        for k in range(gamma.shape[0]):
+            assigned = count * real(np.int32(old[k]))
+            gamma[k] += assigned
+            known += assigned
+    return known
 
 
 def local(shared, scale, hyper, items, batch, work):
@@ -57,37 +74,34 @@ def local(shared, scale, hyper, items, batch, work):
     gamma = work.scratch[:n_columns]
     phi = work.scratch[n_columns : 2 * n_columns]
     size = work.scratch[2 * n_columns : 3 * n_columns]
+    prior = work.scratch[3 * n_columns : 4 * n_columns]
 
     n = list_words(items, batch, work)
-    topic_sizes(alpha, options.eta, scale, n_rows, work.totals, size)
+    topic_sizes(alpha, options.eta, options.sizes, scale, n_rows, work.totals, size)
     smooth = real(n_rows) * eta
+    prior[:] = eta
     for b in range(batch.shape[0]):
         d = batch[b]
         start, stop = items.offsets[d], items.offsets[d + 1]
         if b + 1 < batch.shape[0]:
             prefetch_words(items, batch[b + 1], rows)
-        known = zero
-        for k in range(n_columns):
-            gamma[k] = alpha[k]
-        for j in range(start, stop):
-            old, count = kept[j], items.value[j] * part
-            for k in range(n_columns):
-                assigned = count * real(np.int32(old[k]))
-                gamma[k] += assigned
-                known += assigned
+        known = count_tokens(kept[start:stop], items.value[start:stop], alpha, gamma)
         # One sweep a visit; the first one finds its tokens unassigned and takes a few more.
         for _ in range(1 if known > 0 else options.n_sweeps):
             for j in range(start, stop):
                 old, row = kept[j], rows[items.index[j]]
                 single = part * min(items.value[j], real(1))  # a weight may be less than a token
                 stats = work.stats[work.slot[items.index[j]]]
+                if options.word_prior.shape[0]:
+                    for k in range(n_columns):
+                        prior[k] = options.word_prior[items.index[j], k]
                 norm = zero
                 for k in range(n_columns):
                     own = single * real(np.int32(old[k]))
                     # No less than the prior is left.  RACE: a lost write can leave less in lam
                     # than this token has put there, and on the first visit lam lacks it.
                     document = max(gamma[k] - times * own, real(alpha[k]))
-                    word = max(eta + (c * row[k] - own), eta)
+                    word = max(prior[k] + (c * row[k] - own), prior[k])
                     phi[k] = document * word / max(size[k] - own, smooth)
                     norm += phi[k]
                 norm = unit / norm

@@ -23,6 +23,7 @@ all v given x and the new tau.
 from __future__ import annotations
 
 import math
+from typing import Any, Unpack
 
 import numpy as np
 import scipy.sparse
@@ -31,6 +32,7 @@ from sklearn.utils.validation import validate_data
 from dpsvi.errors import check_number
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.items import count
+from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import gamma
 from dpsvi.families.recommender import Recommender, as_csr, entries
 from dpsvi.models.matrix_factorization.local import Prior, infer, predict, prior_of
@@ -96,14 +98,19 @@ class DPSVIMatrixFactorization(Recommender):
     >>> R = np.outer([1.0, -1.0, 2.0] * 20, [1.0, 2.0, -1.0, 0.5])
     >>> R[0, 1] = np.nan
     >>> model = DPSVIMatrixFactorization(n_components=1, random_state=0).fit(R)
-    >>> model.predict_ratings(R[:1]).round()[0, 1]
-    np.float64(2.0)
+    >>> float(model.predict_ratings(R[:1]).round()[0, 1])
+    2.0
     """
 
+    mean_: float
+    noise_variance_: float
+
     def __init__(
-        self, n_components=10, *, user_precision=1.0, item_precision=None, noise_shape=1.0,
-        noise_rate=None,
-    ):  # fmt: skip
+        self, n_components: int = 10, *, user_precision: float = 1.0,
+        item_precision: float | None = None, noise_shape: float = 1.0,
+        noise_rate: float | None = None,
+        **run: Unpack[RestartOptions],
+    ) -> None:  # fmt: skip
         self.n_components = n_components
         self.user_precision = user_precision
         self.item_precision = item_precision
@@ -202,7 +209,7 @@ class DPSVIMatrixFactorization(Recommender):
         residual = second.value - prior.mean - mean
         return float(-0.5 * (np.log(2 * np.pi * variance) + residual**2 / variance).sum())
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags

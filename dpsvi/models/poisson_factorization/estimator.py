@@ -28,6 +28,8 @@ when the items are.  Workers of a cluster keep nothing, and begin evenly.
 
 from __future__ import annotations
 
+from typing import Any, Unpack
+
 import numpy as np
 from scipy.special import gammaln
 from sklearn.utils.validation import validate_data
@@ -35,6 +37,7 @@ from sklearn.utils.validation import validate_data
 from dpsvi.errors import check_number
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.items import count
+from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam.gamma import hierarchy_kl
 from dpsvi.families.recommender import Recommender, as_csr
 from dpsvi.kernels.hyper import pack
@@ -118,11 +121,14 @@ class DPSVIPoissonFactorization(Recommender):
     array([[5]])
     """
 
+    item_rates_: np.ndarray
+
     def __init__(
-        self, n_components=10, *, user_shape=0.3, item_shape=0.3, user_rate_shape=0.3,
-        item_rate_shape=0.3, user_rate_mean=1.0, item_rate_mean=1.0, max_user_iter=5,
-        user_tol=1e-2,
-    ):  # fmt: skip
+        self, n_components: int = 10, *, user_shape: float = 0.3, item_shape: float = 0.3,
+        user_rate_shape: float = 0.3, item_rate_shape: float = 0.3, user_rate_mean: float = 1.0,
+        item_rate_mean: float = 1.0, max_user_iter: int = 5, user_tol: float = 1e-2,
+        **run: Unpack[RestartOptions],
+    ) -> None:  # fmt: skip
         self.n_components = n_components
         self.user_shape = user_shape
         self.item_shape = item_shape
@@ -214,7 +220,7 @@ class DPSVIPoissonFactorization(Recommender):
         shape, rate, _ = users_of(first, q.basis, q.size, options, share=0.5)
         return log_likelihood(second, shape / rate / 2, q.mean)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpsvi.kernels.digamma import exp_digamma
 from dpsvi.kernels.fold import add_outer, list_words
-from dpsvi.kernels.jit import kernel
+from dpsvi.kernels.jit import copy, kernel
 from dpsvi.kernels.poisson import explain, options_of, solve_rate, start_even
 
 
@@ -70,12 +70,12 @@ def local(shared, scale, hyper, items, batch, work):
         for i in range(stop - start):
             ids[i] = work.slot[items.index[start + i]]
         if warm and shared.item_memory[u, 0] > 0:
-            shape[:] = shared.item_memory[u]
+            copy(shared.item_memory[u], shape)
         else:
             start_even(counts, options, shape)
         e = explain(work.expected, ids, counts, size, options, shape, weight, total, ratio)
         if warm:
-            shared.item_memory[u] = shape
+            copy(shape, shared.item_memory[u])
         add_outer(work.stats, ids, ratio, weight)
         for k in range(options.n_components):
             work.stats[n, k] += shape[k] / (e + size[k])

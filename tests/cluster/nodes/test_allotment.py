@@ -1,12 +1,10 @@
 """How many steps a worker is given at a time."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from reference.lda import TopicCorpus
 
-from dpsvi import DPSVILDA, VirtualCluster
+from dpsvi import DPSVILDA, VirtualCluster, strategies
 from dpsvi.cluster import Cluster
 from dpsvi.cluster.nodes.allotment import LOCAL_STEPS, Allotment
 from dpsvi.cluster.virtual import Timing
@@ -29,8 +27,7 @@ def allotment(n_steps=20_000, *, most_blind=0.3, start=10_000, **fields):
     passes.grant(0, start)
     job = Job(state, items, passes, robbins_monro(1.0, 0.99), most_blind=most_blind, **fields)
     job = job if job.cluster is not None else job._replace(cluster=Cluster())
-    strategy = SimpleNamespace(bears=3.0, replicas=False, as_sent=True)
-    return Allotment(job, strategy)
+    return Allotment(job, strategies.get("decay")())
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 8])

@@ -1,5 +1,6 @@
 """Ranks that die, freeze or crawl, signals, full disks: each test really does it."""
 
+import csv
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -225,34 +227,34 @@ def test_a_rank_that_wakes_up_too_late_does_no_harm(kind, shared, corpus_file, t
 
 
 @OPENMPI
-@pytest.mark.alone
 def test_a_slow_rank_does_not_set_the_pace(corpus_file, tmp_path):
-    """One of four workers runs a tenth of the time; documents per second of the others' stay."""
+    """One of four workers runs a tenth of the time: the others make more documents than it does.
 
-    def speed(name, slow):
-        out = tmp_path / name
-        go_on(out)
-        run = launch("openmpi", 5, *arguments(corpus_file, out, 400, "--evaluate-every", "10"))
-        until(lambda: training(out))
-        number, started = run.ranks()[4], time.monotonic()
-        first = last_line(out)
-        while slow and run.process.poll() is None and time.monotonic() - started < 60:
-            try:
-                os.kill(number, signal.SIGSTOP)
-                time.sleep(0.09)
-                os.kill(number, signal.SIGCONT)
-            except ProcessLookupError:
-                break
+    Workers that waited for it would all make as many.  Documents per second would show the same,
+    but depend on what else the machine does.
+    """
+    out = tmp_path / "run"
+    run = launch("openmpi", 5, *arguments(corpus_file, out, 100, *PATIENT))
+    until(lambda: training(out))
+    number = run.ranks()[4]
+    os.kill(number, signal.SIGSTOP)
+    go_on(out)
+    while run.process.poll() is None:
+        try:
+            os.kill(number, signal.SIGCONT)
             time.sleep(0.01)
-        assert run.wait() == 0, run.err
-        last = last_line(out)
-        return (last["docs"] - first["docs"]) / (last["seconds"] - first["seconds"])
-
-    def last_line(out):
-        lines = [json.loads(x) for x in (out / "metrics.jsonl").read_text().splitlines()]
-        return [line for line in lines if line["metric"] == "tokens_per_second"][-1]
-
-    assert speed("slow", True) > 0.7 * speed("even", False)
+            os.kill(number, signal.SIGSTOP)
+        except ProcessLookupError:
+            break
+        time.sleep(0.09)
+    assert run.wait() == 0, run.err
+    with (out / "exchanges.csv").open() as lines:
+        made = Counter()
+        for line in csv.DictReader(lines):
+            made[int(line["worker"])] += int(line["n_items"])
+    slow = made.pop(4)
+    assert slow > 0
+    assert min(made.values()) > 2 * slow, made
 
 
 @OPENMPI
@@ -418,26 +420,19 @@ def test_nan_ends_the_fit_with_4_and_keeps_the_last_good_checkpoint(kind, corpus
 
 @pytest.mark.parametrize("engine", ["serial", "threads"])
 def test_a_killed_fit_resumes_bit_for_bit(engine, corpus_file, tmp_path):
-    """One rank, one thread: killed -9 twice on the way, the same bits in the end."""
+    """One rank, one thread: killed -9 twice on the way, the same bits in the end.
 
-    def fit(out):
-        return [sys.executable, *map(str, arguments(
-            corpus_file, out, 600, "--checkpoint-seconds", "0.1", "--evaluate-every", "10",
-            "--engine", engine,
-        ))]  # fmt: skip
-
-    whole = tmp_path / "whole"
-    assert subprocess.run(fit(whole), timeout=240).returncode == 0
-    out, seen = tmp_path / "killed", None
-    command = fit(out)
-    for _ in range(2):
-        process = subprocess.Popen(command)
-        until(lambda seen=seen: newest(out) not in (None, seen))
-        process.kill()
-        process.wait()
-        seen = newest(out)
-        command = [sys.executable, *map(str, faulty({}, "dpsvi", "resume", out))]
-    done = subprocess.run(command, timeout=240, capture_output=True, text=True)
+    Each time between two checkpoints: what was done since the first of them is done again.
+    """
+    often = ["--checkpoint-seconds", "1e-9", "--evaluate-every", "5", "--engine", engine]
+    whole, out = tmp_path / "whole", tmp_path / "killed"
+    assert fit_alone(*arguments(corpus_file, whole, PASSES, *often)).returncode == 0
+    first = arguments(corpus_file, out, PASSES, *often, faults={"killed_after": 11})
+    again = faulty({"killed_after": 28}, "dpsvi", "resume", out)
+    for command, passes in ((first, (10, 15)), (again, (25, 30))):
+        assert fit_alone(*command).returncode == -signal.SIGKILL
+        assert passes[0] < read_newest(out).meta["step"] / STEPS_A_PASS < passes[1]
+    done = fit_alone(*faulty({}, "dpsvi", "resume", out))
     assert done.returncode == 0, done.stderr
     read = [(path / "model.safetensors").read_bytes() for path in (whole, out)]
     assert read[0] == read[1]

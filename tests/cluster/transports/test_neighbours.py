@@ -167,7 +167,7 @@ def test_rows_come_back_from_the_window():
     from dpsvi.training.state import State
 
     rows = np.ones((3, 4), np.float32)
-    state = State(None, Shared(rows, np.zeros((1, 4)), np.zeros((0, 0)), np.zeros((0, 0))))
+    state = State(None, Shared(rows, np.zeros((1, 4)), *[np.zeros((0, 0))] * 4))
     with pytest.raises(ZeroDivisionError), opened(state, {1}, 2) as window:
         assert state.shared.rows is window.rows
         window.rows += 1

@@ -12,6 +12,8 @@ from reference.mixtures import (
     dp_log_weights,
     dp_sticks,
     draw_component,
+    draw_wishart,
+    log_wishart,
     some_prior,
 )
 from scipy import special, stats
@@ -156,6 +158,19 @@ def draw_weights(model, weights, state, n, rng):
     pi = np.empty((n, len(counts)))
     pi[:, order] = v * left[:, :-1]
     return pi, ratio
+
+
+def test_the_reference_knows_wishart_matrices(rng):
+    w_inv, nu = np.array([[2.0, 0.3], [0.3, 1.0]]), 4.5
+    drawn, wishart = draw_wishart(nu, w_inv, 50_000, rng), stats.wishart(nu, np.linalg.inv(w_inv))
+    few = drawn[:20]
+    np.testing.assert_allclose(
+        log_wishart(few, nu, w_inv), wishart.logpdf(np.moveaxis(few, 0, -1)), rtol=1e-10
+    )
+    for i, j in ((0, 0), (0, 1), (1, 1)):
+        assert_mean(drawn[:, i, j], wishart.mean()[i, j])
+        square = (drawn[:, i, j] - wishart.mean()[i, j]) ** 2
+        assert_mean(square, wishart.var()[i, j])
 
 
 @TYPES

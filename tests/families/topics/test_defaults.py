@@ -115,3 +115,42 @@ def test_more_passes_do_not_hurt(kind, n_tokens, share):
     perplexity = np.array([result.perplexity for result in found])
     assert np.all(perplexity[1:] < 1.02 * np.minimum.accumulate(perplexity)[:-1])
     assert perplexity[-1] < share * found[0].unigram_perplexity
+
+
+@pytest.mark.parametrize("tokens", [1, 6, 60, 3000])
+@pytest.mark.parametrize("n_items", [1, 7, 100, 129, 5000])
+@pytest.mark.parametrize("defaults", ALL)
+def test_steps_of_a_stream_are_of_about_the_same_size(defaults, n_items, tokens):
+    for n_seen in (n_items, 10 * n_items, 10**6):
+        size = defaults.stream_batch_size(n_items, n_seen, tokens)
+        assert 1 <= size <= defaults.most
+        n_steps = -(-n_items // size)
+        last = n_items - (n_steps - 1) * size
+        assert last > size - n_steps, "the documents of a short step would have more say"
+
+
+def test_steps_of_a_stream_grow():
+    collapsed = lda.DEFAULTS["collapsed"]
+    assert collapsed.stream_batch_size(100_000, 100_000, 100) == 64
+    assert 7 <= collapsed.stream_batch_size(1000, 1000, 100) <= 8
+    assert collapsed.stream_batch_size(1000, 1000, 5) == 30, "of 150 tokens"
+    assert collapsed.stream_batch_size(1000, 1000, 0.1) <= 64
+
+
+def test_a_stream_stands_for_what_was_seen():
+    collapsed = lda.DEFAULTS["collapsed"]
+    assert collapsed.stream_total(10_000, 100.0, 5000) == 10_000
+    assert collapsed.stream_total(10, 100.0, 5000) * 100 == 2 * collapsed.word_tokens * 5000
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.3])
+@pytest.mark.parametrize("before", [0, 5000])
+def test_rates_of_a_stream(rate, before):
+    """They fall as usual, and never forget more than two thirds of the stream."""
+    first, t = 300, 300 + np.arange(2000)
+    rho = lda.DEFAULTS["collapsed"].stream_schedule(4.0, rate, first, 10, before)(t)
+    usual = robbins_monro(4.0, 0.7, rate)(t)
+    seen = before + 10 * (t - first + 1)
+    np.testing.assert_allclose(rho, np.minimum(usual, 3 * rate * 10 / seen))
+    mean_field = lda.DEFAULTS["mean_field"].stream_schedule(4.0, rate, first, 10, before)(t)
+    np.testing.assert_array_equal(mean_field, usual)

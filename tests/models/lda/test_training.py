@@ -137,6 +137,49 @@ def test_partial_fit_of_a_stream_learns_the_topics(known):
     assert max(scores)[1] < 0.12
 
 
+@pytest.mark.parametrize("chunk", [50, 150, 400])
+def test_partial_fit_of_chunks_is_as_good_as_one_pass(known, chunk):
+    """Of unknown length, or of a known one: the latter is only the most that N can be."""
+    corpus = known.corpus()
+    one, parts = [], []
+    for seed in range(4):
+        settings = dict(n_components=5, doc_topic_prior=None, random_state=seed)
+        one.append(DPSVILDA(max_iter=1, **settings).fit(corpus).score(corpus))
+        streams = DPSVILDA(**settings), DPSVILDA(total_samples=len(corpus), **settings)
+        for stream in streams:
+            for start in range(0, len(corpus), chunk):
+                stream.partial_fit(corpus.select(slice(start, min(len(corpus), start + chunk))))
+        assert same(*streams)
+        parts.append(streams[0].score(corpus))
+    assert np.mean(parts) > np.mean(one) - 0.02
+
+
+def test_a_short_last_chunk_does_not_decide(known):
+    """Its documents count as much as others."""
+    corpus = known.corpus()
+    stream = DPSVILDA(5, doc_topic_prior=None, random_state=0)
+    stream.partial_fit(corpus.select(slice(0, 398)))
+    before = stream.components_
+    stream.partial_fit(corpus.select(slice(398, 400)))
+    assert np.abs(stream.components_ - before).sum() < 0.2 * before.sum()
+
+
+def test_a_callback_may_look_at_the_topics(X):
+    """What it sees is not kept for the end."""
+    seen = []
+    model = make(max_iter=2)
+    def look(event):
+        seen.append(model.components_)
+        model.transform(X[:5])
+
+    model.callbacks = [look]
+    model.fit(X)
+    assert len(seen) == 2 and not np.array_equal(*seen)
+    np.testing.assert_allclose(model.components_, model._state.natural()[:, :5].T, rtol=1e-6)
+    loaded_sizes = model.components_.sum(axis=1, dtype=np.float64)
+    np.testing.assert_allclose(model._sizes, loaded_sizes)
+
+
 def test_total_samples(X):
     """What the documents stand for: N in (52)."""
     model = make(learning_rate=1.0, batch_size=300, total_samples=3000).partial_fit(X)

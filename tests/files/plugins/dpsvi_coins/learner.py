@@ -3,6 +3,7 @@
 import numpy as np
 
 COUNTS_ONCE = False
+ESTIMATES = True
 
 
 def tables(model, rates, scale, batch_sizes, n_items):

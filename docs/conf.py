@@ -1,0 +1,45 @@
+"""How Sphinx builds the documentation: `make docs`, without a network and without a warning."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]
+
+import dpsvi  # noqa: E402
+
+project = "dpsvi"
+author = "The dpsvi developers"
+project_copyright = "The dpsvi developers"
+version = release = dpsvi.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_design",
+    "mathml",
+    "command_help",
+    "docstrings",
+]
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+
+highlight_language = "none"  # of blocks that name no language
+html_theme = "furo"
+html_title = f"dpsvi {version}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+# Links of README, CONTRIBUTING and the results lead to files of the repository, not to pages.
+suppress_warnings = ["myst.xref_missing", "myst.header"]
+
+autosummary_generate = True
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False

@@ -1,0 +1,404 @@
+"""Advantage actor-critic on the engines: HSA2C of the paper (Alg. 8 and 9) and its neighbours."""
+
+from __future__ import annotations
+
+import logging
+import math
+from functools import partial
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from dpsvi import engines
+from dpsvi.cluster.ranks.launcher import launched_rank
+from dpsvi.cluster.ranks.world import agree
+from dpsvi.errors import (
+    ModelFormatError,
+    as_random_state,
+    check_flag,
+    check_number,
+    resolve_jobs,
+)
+from dpsvi.files import io
+from dpsvi.rl import problem
+from dpsvi.rl.algorithms import ALGORITHMS
+from dpsvi.rl.check import check_environment
+from dpsvi.rl.environments import name_of
+from dpsvi.rl.episodes import play_episodes
+from dpsvi.rl.parameters import Parameters
+from dpsvi.training.checkpoint import CheckpointFolder, check_params, read_newest, restore
+from dpsvi.training.job import Job, Snapshot
+from dpsvi.training.ledger import Passes
+from dpsvi.training.state import State
+
+log = logging.getLogger(__name__)
+
+_FREE = {"engine", "n_jobs", "local_steps", "verbose", "random_state", "checkpoint_seconds"}
+
+
+class ActorCritic(Parameters, BaseEstimator):
+    """Advantage actor-critic: a policy and a value, learned by asynchronous agents.
+
+    Every agent, a thread, plays some moves of its games with the parameters as it reads them, makes
+    n-step returns of them, and adds a step of its optimiser to the parameters that all threads of a
+    worker share without locks.  Workers send what they changed after `local_steps` of these.
+
+    Parameters
+    ----------
+    environment : str or object, default="cartpole"
+        A module of :mod:`dpsvi.rl.environments`, by name, or anything with what such a module has.
+    algorithm : {"hsa2c", "pa3c", "da3c", "paac", "gala"}, default="hsa2c"
+        What is chosen where the parameters below are None.  ``"hsa2c"``: the paper's, 8 games an
+        agent, B = 16, a master with momentum that takes the mean of its workers.  ``"pa3c"``: one
+        game an agent, threads of one process (Hogwild A3C, Mnih et al. 2016).  ``"da3c"``: one game
+        a worker, whose every step, by an optimiser of its own, goes to the master (after Agarwal
+        and Duchi 2011).  ``"paac"``: 32 games of one agent, and workers in step (Clemente et al.
+        2017).  ``"gala"``: workers without a master that mix their parameters on a ring (Assran et
+        al. 2019).
+    hidden : tuple of int, default=(64, 64)
+        Rectified units of the dense layers; none is a linear model.
+    convolution : (int, int) or None, default=None
+        Filters and size of a first layer that is a convolution; (16, 3) is that of MinAtar.
+    learning_rate : float, in (0, 1], default=0.005
+        Of the first step.  Where every worker has parameters of its own (``"paac"``, ``"gala"``),
+        n of them each step with ``1 - (1 - learning_rate)**n``, since a mean moves by 1/n.
+    anneal : bool, default=True
+        Whether the rate falls along a line, to a thousandth.
+    gamma : float, in [0, 1], default=0.99
+        Discount of a reward by a move.
+    trace : float, in [0, 1], default=1.0
+        lambda of generalised advantages (Schulman et al. 2016); 1: n-step returns, the paper's.
+    entropy : float, >= 0, default=0.01
+        Weight of the policy's entropy.
+    value : float, >= 0, default=0.5
+        Weight of the squared error of the value.
+    clip : float, >= 0, default=0.5
+        Most that the norm of a gradient may be; 0: any.
+    optimizer : {"adam", "rmsprop", "sgd"}, default="adam"
+        Its moments belong to a worker, and its threads share them.
+    n_games : int or None, default=None
+        Games that an agent plays at once.
+    n_moves : int, >= 1, default=8
+        Moves of each game in a step, t_max.
+    sticky : float, in [0, 1), default=0.0
+        Probability with which the environment repeats the last action instead (Machado et al.
+        2018); 0.1 is that of MinAtar.
+    target : float or None, default=None
+        The fit ends when the mean return of an evaluation reaches it.
+    n_episodes : int, >= 1, default=20
+        Greedy episodes of an evaluation.
+    n_evaluations : int, >= 1, default=20
+        Evaluations in a fit.
+    engine : str, default="threads"
+        ``"serial"``, ``"threads"``, ``"mpi"`` or ``"simulated"``, as for all estimators.
+    n_jobs : int or None, default=None
+        Threads p of each worker; None is 1, -1 all cores, -2 all but one.
+    local_steps : int or None, default=None
+        B, steps of each thread before a worker sends what it changed.
+    cluster : dpsvi.Cluster or None, default=None
+        Options of ``"mpi"`` and ``"simulated"``.  With the default strategy, ``"decay"``, the
+        strategy and its rate are the algorithm's.
+    checkpoint_dir : path or None, default=None
+        Folder whose ``checkpoints/`` :meth:`fit` writes to and :meth:`resume` reads from.
+    checkpoint_seconds : float, >= 0, default=60.0
+        Between two checkpoints.
+    random_state : int, RandomState, Generator or None, default=None
+        Of the first parameters and of all games.  One thread is reproducible.
+    verbose : int, default=0
+        1 logs each evaluation.
+    callbacks : list of callables or None, default=None
+        Each gets an entry of `history_` and `self` after each evaluation; a true answer ends the
+        fit.
+
+    Attributes
+    ----------
+    parameters_ : float32 array
+        Of the network, at the end.
+    history_ : list of dict
+        One for each evaluation, over MPI on rank 0 only: ``moves``, ``updates``, ``seconds``
+        (without compilation and evaluations), ``rate``, ``score`` (mean return of greedy episodes).
+    exchanges_ : dict
+        What an engine with workers measured of its exchanges.
+    n_moves_ : int
+        Moves that all agents made.
+
+    References
+    ----------
+    Mohamad, Alamri, Bouchachia (2022), Machine Learning, doi:10.1007/s10994-022-06243-3.
+    Mnih et al. (2016), arXiv:1602.01783.
+
+    Examples
+    --------
+    >>> from dpsvi.rl import ActorCritic
+    >>> agent = ActorCritic("cartpole", random_state=0).fit(20_000)
+    >>> agent.evaluate(10).shape
+    (10,)
+    """
+
+    def __init__(
+        self, environment="cartpole", *, algorithm="hsa2c", hidden=(64, 64), convolution=None,
+        learning_rate=0.005, anneal=True, gamma=0.99, trace=1.0, entropy=0.01, value=0.5,
+        clip=0.5, optimizer="adam", n_games=None, n_moves=8, sticky=0.0, target=None,
+        n_episodes=20, n_evaluations=20, engine=engines.DEFAULT, n_jobs=None, local_steps=None,
+        cluster=None, checkpoint_dir=None, checkpoint_seconds=60.0, random_state=None, verbose=0,
+        callbacks=None,
+    ):  # fmt: skip
+        self.environment = environment
+        self.algorithm = algorithm
+        self.hidden = hidden
+        self.convolution = convolution
+        self.learning_rate = learning_rate
+        self.anneal = anneal
+        self.gamma = gamma
+        self.trace = trace
+        self.entropy = entropy
+        self.value = value
+        self.clip = clip
+        self.optimizer = optimizer
+        self.n_games = n_games
+        self.n_moves = n_moves
+        self.sticky = sticky
+        self.target = target
+        self.n_episodes = n_episodes
+        self.n_evaluations = n_evaluations
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.local_steps = local_steps
+        self.cluster = cluster
+        self.checkpoint_dir = checkpoint_dir
+        self.checkpoint_seconds = checkpoint_seconds
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def fit(self, n_moves: int) -> ActorCritic:
+        """Learn from scratch by so many moves of all agents together, or a few more.
+
+        Parameters
+        ----------
+        n_moves : int, >= 1
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            A parameter is not allowed.
+        DivergedError
+            A parameter became NaN or infinite, for instance by a reward that is.
+        LostRankError
+            Over MPI: the fit cannot go on without a rank that was lost.
+        KeyboardInterrupt
+            By Ctrl-C; what was learned so far is kept.
+        """
+        return self._fit(n_moves, None)
+
+    def resume(self, n_moves: int) -> ActorCritic:
+        """Go on with a fit of so many moves from the newest checkpoint in `checkpoint_dir`.
+
+        With one thread in one process the end is the one it would have had, bit for bit.
+
+        Parameters
+        ----------
+        n_moves : int
+            What `fit` was given.
+
+        Raises
+        ------
+        ValueError
+            `checkpoint_dir` is None.
+        FileNotFoundError
+            There is no checkpoint.
+        ModelFormatError
+            It is damaged, or of other parameters.
+        """
+        if self.checkpoint_dir is None:
+            raise ValueError("resume needs the checkpoint_dir of the fit that goes on, got None")
+        checkpoint = read_newest(self.checkpoint_dir)
+        check_params(checkpoint, self._comparable())
+        return self._fit(n_moves, checkpoint)
+
+    def evaluate(self, n_episodes: int = 100, *, greedy: bool = True, random_state=0) -> np.ndarray:
+        """Sums of rewards of new episodes with the learned policy.
+
+        Parameters
+        ----------
+        n_episodes : int, >= 1
+        greedy : bool
+            Take the likeliest action instead of drawing one.
+        random_state : int, RandomState, Generator or None
+
+        Returns
+        -------
+        returns : float64 array of shape (n_episodes,)
+        """
+        check_number("n_episodes", n_episodes, low=1, integer=True)
+        return self._play(n_episodes, greedy, random_state)[0]
+
+    def watch(self, *, greedy: bool = True, random_state=0) -> np.ndarray:
+        """The states of one episode, (moves, N_STATE), for the environment's ``draw``."""
+        return self._play(1, greedy, random_state, record=True)[1]
+
+    def act(self, observation, *, greedy: bool = True, random_state=None) -> int:
+        """An action for an observation of the environment's shape."""
+        check_is_fitted(self, "parameters_")
+        observation = np.asarray(observation, np.float32)
+        if observation.shape != tuple(self._environment().SHAPE):
+            raise ValueError(
+                f"observation must have shape {self._environment().SHAPE}, got {observation.shape}"
+            )
+        logits = self._network().apply(self.parameters_, observation)[:-1]
+        if greedy:
+            return int(logits.argmax())
+        p = np.exp(logits - logits.max())
+        return int(as_random_state(random_state).choice(len(p), p=p / p.sum()))
+
+    def save(self, path) -> None:
+        """Write ``model.safetensors`` and ``model.json`` into the folder `path`.
+
+        Raises
+        ------
+        NotFittedError
+        ValueError
+            The environment is no module that can be found by its name.
+        OSError
+            It cannot be written; a model that was there is kept.
+        """
+        check_is_fitted(self, "parameters_")
+        if not isinstance(self.environment, str):
+            raise ValueError(
+                f"environment must be a name, so that load finds it again, got {self.environment!r}"
+            )
+        io.save_model(
+            path, kind="actor_critic", arrays={"parameters": self.parameters_},
+            meta={
+                "params": io.plain_params(self), "n_moves": self.n_moves_,
+                "history": self.history_,
+            },
+        )  # fmt: skip
+
+    @classmethod
+    def load(cls, path) -> ActorCritic:
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        FileNotFoundError
+            The folder holds no model.
+        ModelFormatError
+            It is damaged, of another kind, or written by a newer version.
+        """
+        arrays, meta = io.load_model(path, kind="actor_critic")
+        with io.reading(path):
+            self = cls(**{k: _as_tuple(v) for k, v in meta["params"].items()})
+            self._check()
+            io.check_counts(meta, "n_moves")
+            self.parameters_, self.n_moves_ = arrays["parameters"], meta["n_moves"]
+            self.history_, self.exchanges_ = meta["history"], {}
+            if self.parameters_.shape != (self._network().n_parameters,):
+                raise ValueError(f"parameters of shape {self.parameters_.shape}")
+        return self
+
+    # --- how a fit runs -----------------------------------------------------------------------
+
+    def _fit(self, n_moves, checkpoint):
+        self._check()
+        check_number("n_moves", n_moves, low=1, integer=True)
+        check_environment(self._environment())
+        engine, algorithm = engines.get(self.engine), ALGORITHMS[self.algorithm]
+        environment, network = self._environment(), self._network()
+        settings = self._settings()
+        moves = settings.n_games * settings.n_moves  # of an update
+        n_updates = math.ceil(n_moves / moves)
+        if checkpoint is None:
+            seed = as_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+            seed = agree(seed) if engine.collective else int(seed)
+        else:
+            seed = checkpoint.meta["fit"]["seed"]
+        model = problem.model(environment, network, settings, seed)
+        theta = network.start(np.random.default_rng(seed))
+        n_threads = resolve_jobs(self.n_jobs)
+        state = State.resume(model, problem.to_rows(theta, model.shape), n_threads)
+        start = Snapshot(state, Passes(n_updates, 1, 1, seed), 0.0)
+        history: list[dict] = []
+        if checkpoint is not None:
+            hyper = model.hyper.copy()
+            start = restore(checkpoint, state, 1, 1, n_updates)
+            if (model.hyper != hyper).any():
+                raise ModelFormatError(
+                    f"{checkpoint.path}: the environment has changed since it was written"
+                )
+            history = list(checkpoint.meta["fit"]["history"])
+        folder, first = None, launched_rank() == 0
+        if self.checkpoint_dir is not None and first:
+            folder = CheckpointFolder(
+                self.checkpoint_dir, self.checkpoint_seconds, state.shared.rows.nbytes,
+                lambda: {"seed": seed, "params": self._comparable(), "history": history},
+            )  # fmt: skip
+        report: dict = {}
+        job = Job(
+            state, problem.steps(n_updates), start.passes, partial(self._rates, n_updates),
+            n_threads, self.local_steps or algorithm.local_steps,
+            observe_every=1 / self.n_evaluations,
+            observer=partial(self._look, history, report, moves, model.hyper, seed),
+            checkpoint=folder, seconds=start.seconds, cluster=self._cluster(),
+            strategy_state=start.strategy_state, report=report,
+        )  # fmt: skip
+        try:
+            engine.fit(job)
+        except KeyboardInterrupt:
+            self._take(state, history, report, moves)
+            raise
+        self._take(state, history, report, moves)
+        return self
+
+    def _take(self, state, history, report, moves) -> None:
+        """Set what is fitted."""
+        self.parameters_ = problem.to_theta(state.natural(), self._network())
+        self.history_, self.exchanges_ = history, report
+        self.n_moves_ = state.step * moves
+
+    def _rates(self, n_updates, t) -> np.ndarray:
+        t = np.asarray(t, np.float64)
+        left = 1 - t / n_updates if self.anneal else np.ones_like(t)
+        return self.learning_rate * np.maximum(left, 1e-3)
+
+    def _look(self, history, report, moves, hyper, seed, event) -> bool:
+        """Evaluate the parameters as they are; whether the fit has reached its end."""
+        self._take(event.state, history, report, moves)  # callbacks may save or play
+        returns, _ = play_episodes(
+            self._environment(), self.parameters_, hyper, self.n_episodes, True, seed + 1
+        )
+        entry = {
+            "moves": event.step * moves, "updates": event.step, "seconds": event.seconds,
+            "rate": event.rate, "score": float(returns.mean()),
+        }  # fmt: skip
+        history.append(entry)
+        if self.verbose:
+            log.info(
+                "%s moves, %.1f s: mean return %.4g", f"{entry['moves']:,}", entry["seconds"],
+                entry["score"],
+            )  # fmt: skip
+        ended = [bool(callback(entry, self)) for callback in self.callbacks or ()]
+        return any(ended) or (self.target is not None and entry["score"] >= self.target)
+
+    def _play(self, n_episodes, greedy, random_state, record=False):
+        check_is_fitted(self, "parameters_")
+        check_flag("greedy", greedy)
+        seed = as_random_state(random_state).randint(np.iinfo(np.int32).max)
+        environment = self._environment()
+        hyper = problem.hyper(environment, self._network(), self._settings(), 0)
+        return play_episodes(environment, self.parameters_, hyper, n_episodes, greedy, seed, record)
+
+    def _comparable(self) -> dict:
+        """Parameters that must be the same when a fit is resumed, as JSON holds them."""
+        params = {**self.get_params(deep=False), "environment": name_of(self._environment())}
+        params = io.plain_params(type(self)(**params))
+        return {k: v for k, v in params.items() if k not in _FREE}
+
+
+def _as_tuple(value):
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,52 @@
+"""Environments, compiled: classic control and the MinAtar games, one file each.
+
+An environment is a module, or any object, with
+
+``SHAPE``
+    tuple of int, the shape of an observation.
+``N_ACTIONS``
+    int; actions are 0 .. N_ACTIONS - 1.
+``N_STATE``
+    int; so many float64 numbers hold the whole state.
+``LIMIT``
+    int; the caller cuts an episode after so many moves, 0: never.
+``reset(state, random)``
+    write the start of an episode into `state`, a float64 array of shape (N_STATE,).
+``step(state, action, random)``
+    make one move in place; return (reward: float64, ended: bool), where ended means that the
+    episode is over by the rules, not that it is cut.  After an end only `reset` may follow.
+``observe(state, observation)``
+    write all numbers of `observation`, a float32 array of prod(SHAPE) numbers in C order.
+``draw(state)``
+    Python, not compiled: a list of shapes for a picture, in a unit square whose y goes down:
+    ("rect", x, y, width, height, colour), ("line", x1, y1, x2, y2, width, colour) and
+    ("circle", x, y, radius, colour).
+
+`reset`, `step` and `observe` are compiled by `dpsvi.kernels.jit.inline_kernel` (or `kernel`), since
+others that are compiled call them; they allocate nothing.  `random` is a stream of
+:mod:`dpsvi.rl.generator`, the only place that chance comes from: the state and the stream make
+an episode.
+
+An environment is found by its name.  Installed packages may offer more
+(:mod:`dpsvi.files.plugins`).
+"""
+
+from __future__ import annotations
+
+from dpsvi.files import plugins
+
+
+def names() -> list[str]:
+    """Names of the environments, in alphabetical order."""
+    return plugins.names(__name__)
+
+
+def get(name: str):
+    """The module of environment `name`; raises ValueError naming the known ones."""
+    return plugins.load(__name__, name)
+
+
+def name_of(environment) -> str:
+    """What an environment is called in messages."""
+    name = getattr(environment, "__name__", type(environment).__name__)
+    return name.rpartition(".")[2]

@@ -1,0 +1,64 @@
+"""Optimisers of gradients, compiled: they turn a gradient into the direction of a step.
+
+The learning rate is the schedule's.  What they keep is `dpsvi.base.Shared.optimizer`, which all
+threads of a worker share without locks, as Mnih et al. (2016) share the statistics of RMSProp.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpsvi.kernels.jit import kernel
+
+NAMES = ("sgd", "rmsprop", "adam")
+# Matrices as large as the parameters; the last one of `rmsprop` and `adam` is for a count of steps.
+KEPT = {"sgd": 1, "rmsprop": 2, "adam": 3}
+SGD, RMSPROP, ADAM = range(3)
+
+
+@kernel
+def direct(kind, gradient, kept, first, second, epsilon):
+    """Replace `gradient` by the direction of a step of gradient descent.
+
+    Parameters
+    ----------
+    kind : int
+        Place of the optimiser in `NAMES`.
+    gradient : float32, (n,)
+    kept : float32, (m * n,)
+        What the optimiser keeps, 0 at first; updated.
+    first : float, in [0, 1)
+        Momentum of ``sgd``; decay of the mean gradient of ``adam``.
+    second : float, in [0, 1)
+        Decay of the mean square of gradients of ``rmsprop`` and ``adam``.
+    epsilon : float, > 0
+        Added to the root of the mean square; inside of the root by ``rmsprop``.
+    """
+    n, real = gradient.shape[0], gradient.dtype.type
+    a, b, e = real(first), real(second), real(epsilon)
+    rest_a, rest_b, one = real(1.0 - first), real(1.0 - second), real(1.0)
+    mean = kept[:n]
+    # RACE: other threads of the worker update what is kept meanwhile; some updates are lost.
+    if kind == SGD:
+        for k in range(n):
+            mean[k] = a * mean[k] + gradient[k]
+            gradient[k] = mean[k]
+    elif kind == RMSPROP:
+        kept[n] += one
+        # As if the mean square had been 1 at first: the first steps are not larger than others.
+        e += real(second ** float(kept[n]))
+        for k in range(n):
+            mean[k] = b * mean[k] + rest_b * gradient[k] * gradient[k]
+            gradient[k] /= math.sqrt(mean[k] + e)
+    else:
+        squares = kept[n : 2 * n]
+        kept[2 * n] += one
+        # Exact in float32 to 2^24 steps, where both corrections have long been 1.
+        steps = float(kept[2 * n])
+        root = real(math.sqrt(1.0 - second**steps))
+        rate = root / real(1.0 - first**steps)
+        e *= root
+        for k in range(n):
+            mean[k] = a * mean[k] + rest_a * gradient[k]
+            squares[k] = b * squares[k] + rest_b * gradient[k] * gradient[k]
+            gradient[k] = rate * mean[k] / (math.sqrt(squares[k]) + e)

@@ -1,0 +1,92 @@
+"""The parameters of an actor-critic: checks, and what follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+
+from dpsvi import engines
+from dpsvi.cluster.options import Cluster
+from dpsvi.cluster.ranks.launcher import launched_size
+from dpsvi.errors import check_choice, check_flag, check_number, resolve_jobs
+from dpsvi.rl import environments, problem
+from dpsvi.rl.algorithms import ALGORITHMS
+from dpsvi.rl.check import check_constants
+from dpsvi.rl.network import Network
+from dpsvi.rl.optimizers import NAMES
+
+# Decay of the optimiser's first and second moment, and its epsilon, as is usual for A2C.
+_MOMENTS = MappingProxyType(
+    {"sgd": (0.0, 0.0, 1e-8), "rmsprop": (0.0, 0.99, 1e-5), "adam": (0.9, 0.999, 1e-5)}
+)
+
+
+class Parameters:
+    """The part of :class:`dpsvi.rl.ActorCritic` that reads its parameters."""
+
+    def _environment(self):
+        if isinstance(self.environment, str):
+            return environments.get(self.environment)
+        return self.environment
+
+    def _network(self) -> Network:
+        found = self._environment()
+        convolution = None if self.convolution is None else tuple(self.convolution)
+        return Network(tuple(found.SHAPE), tuple(self.hidden), found.N_ACTIONS, convolution)
+
+    def _settings(self) -> problem.Settings:
+        return problem.Settings(
+            self.gamma, self.trace, self.entropy, self.value, self.clip, self.optimizer,
+            *_MOMENTS[self.optimizer], self.n_games or ALGORITHMS[self.algorithm].n_games,
+            self.n_moves, self.sticky,
+        )  # fmt: skip
+
+    def _cluster(self) -> Cluster | None:
+        """Options of the engine, if it has some: those given, with the algorithm's strategy."""
+        engine, given = engines.get(self.engine), self.cluster
+        if engine.options is None or (given is not None and given.strategy != Cluster.strategy):
+            return given
+        n_workers = max(1, launched_size() - 1) if engine.collective else 1
+        n_workers = getattr(given, "n_workers", n_workers)
+        own = ALGORITHMS[self.algorithm].cluster(n_workers)
+        return engine.options(**own) if given is None else replace(given, **own)
+
+    def _check(self) -> None:
+        """Raise ValueError or TypeError where a parameter is out of its range."""
+        check_choice("algorithm", self.algorithm, sorted(ALGORITHMS))
+        check_choice("engine", self.engine, engines.names())
+        check_choice("optimizer", self.optimizer, NAMES)
+        check_number("learning_rate", self.learning_rate, low=0, high=1, open_low=True)
+        for name in ("gamma", "trace"):
+            check_number(name, getattr(self, name), low=0, high=1)
+        for name in ("entropy", "value", "clip", "checkpoint_seconds"):
+            check_number(name, getattr(self, name), low=0)
+        check_number("sticky", self.sticky, low=0, high=0.99)
+        check_flag("anneal", self.anneal)
+        for name in ("n_games", "local_steps"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), low=1, integer=True)
+        for name in ("n_moves", "n_episodes", "n_evaluations"):
+            check_number(name, getattr(self, name), low=1, integer=True)
+        if self.target is not None:
+            check_number("target", self.target)
+        if not isinstance(self.cluster, Cluster | None):
+            raise TypeError(f"cluster must be a dpsvi.Cluster or None, got {self.cluster!r}")
+        check_constants(self._environment())
+        for name in ("hidden", "convolution"):
+            value = getattr(self, name)
+            if not isinstance(value, tuple | list) and (name, value) != ("convolution", None):
+                raise TypeError(f"{name} must be a tuple of int, got {value!r}")
+        if self.convolution is not None and len(self.convolution) != 2:
+            raise ValueError(f"convolution must be (filters, size), got {self.convolution!r}")
+        self._network().check()
+        engine, algorithm = engines.get(self.engine), ALGORITHMS[self.algorithm]
+        n_threads = resolve_jobs(self.n_jobs)
+        if n_threads > 1 and (engine.one_thread or algorithm.one_thread):
+            which = f"engine={self.engine!r}" if engine.one_thread else self.algorithm
+            raise ValueError(f"{which} runs one thread a worker, got n_jobs={self.n_jobs!r}")
+        if engine.options is None and (self.cluster is not None or algorithm.needs_workers):
+            what = "cluster" if self.cluster is not None else f"algorithm={self.algorithm!r}"
+            raise ValueError(f"{what} needs an engine with workers, got {self.engine!r}")
+        if engine.options is not None and algorithm.cluster is None:
+            raise ValueError(f"algorithm={self.algorithm!r} runs in one process, not over workers")

@@ -1,0 +1,219 @@
+"""The local step of an actor-critic, compiled: play, look back, write a direction."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpsvi.kernels.jit import inline_kernel, kernel
+from dpsvi.rl import generator
+from dpsvi.rl.layers import backward, forward, sizes
+from dpsvi.rl.optimizers import direct
+from dpsvi.rl.templates import observe, reset, step
+
+# Places in `hyper`; the description of the network follows.
+GAMMA, TRACE, ENTROPY, VALUE, CLIP, OPTIMIZER, FIRST, SECOND, EPSILON = range(9)
+N_GAMES, N_MOVES, STICKY, LIMIT, SEED, N_STATE, N_PARAMETERS, NETWORK = range(9, 17)
+
+# Places in what a thread keeps; the games follow, each with a few numbers before its state.
+BEGUN, RANDOM, GAMES = range(3)
+AGE, LAST, OF_GAME = range(3)
+
+
+@inline_kernel
+def best(out, first, n_actions):
+    """The action with the largest logit."""
+    found = 0
+    for a in range(1, n_actions):
+        if out[first + a] > out[first + found]:
+            found = a
+    return found
+
+
+@inline_kernel
+def choose(out, first, n_actions, random):
+    """An action drawn from the softmax of ``out[first : first + n_actions]``."""
+    most = out[first + best(out, first, n_actions)]
+    total = 0.0
+    for a in range(n_actions):
+        total += math.exp(out[first + a] - most)
+    left = generator.uniform(random) * total
+    for a in range(n_actions):
+        left -= math.exp(out[first + a] - most)
+        if left < 0:
+            return a
+    return n_actions - 1
+
+
+@inline_kernel
+def sticks(sticky, random):
+    """Whether the environment repeats the last action instead."""
+    return sticky > 0 and generator.uniform(random) < sticky
+
+
+@inline_kernel
+def derive(out, n, n_actions, actions, returns, entropy, value):
+    """Replace logits and values by the derivatives of the loss, a mean over n moves.
+
+    -log pi(a) A - entropy H + value (R - V)^2, with A = R - V as a constant.
+    """
+    n_outputs = n_actions + 1
+    share = out.dtype.type(1.0 / n)
+    for m in range(n):
+        first = m * n_outputs
+        critic = out[first + n_actions]
+        advantage = returns[m] - critic
+        log_total = out[first + best(out, first, n_actions)]
+        total = 0.0
+        for a in range(n_actions):
+            total += math.exp(out[first + a] - log_total)
+        log_total += math.log(total)
+        policy_entropy = 0.0
+        for a in range(n_actions):
+            log_p = out[first + a] - log_total
+            policy_entropy -= math.exp(log_p) * log_p
+        for a in range(n_actions):
+            log_p = out[first + a] - log_total
+            p = math.exp(log_p)
+            chosen = 1.0 if a == int(actions[m]) else 0.0
+            out[first + a] = share * (
+                advantage * (p - chosen) + entropy * p * (log_p + policy_entropy)
+            )
+        out[first + n_actions] = share * 2.0 * value * (critic - returns[m])
+
+
+@inline_kernel
+def parts(numbers, hyper):
+    """The scratch of a local step: copies of the parameters, and all that is known of its moves."""
+    net = hyper[NETWORK:]
+    n_games, n = int(hyper[N_GAMES]), int(hyper[N_GAMES] * hyper[N_MOVES])
+    inputs, n_actions, units, widest = sizes(net)
+    n_outputs = n_actions + 1
+    at = int(hyper[N_PARAMETERS])
+    theta, more = numbers[:at], numbers[at:]
+    x, more = more[: n * inputs], more[n * inputs :]
+    hidden, more = more[: n * units], more[n * units :]
+    out, more = more[: n * n_outputs], more[n * n_outputs :]
+    above, more = more[: n * widest], more[n * widest :]
+    at = n * widest + n_games * (units + 2)
+    below, more = more[:at], more[at:]
+    actions, rewards, ends, more = more[:n], more[n : 2 * n], more[2 * n : 3 * n], more[3 * n :]
+    returns, transposed = more[: n * n_outputs], more[n * n_outputs :]
+    return theta, x, hidden, out, above, below, actions, rewards, ends, returns, transposed
+
+
+def rollout(shared, scale, hyper, items, batch, work):
+    """Template, a local step: play some moves of each game, and write minus the direction.
+
+    Alg. 9, lines 5 to 24 of the paper: the parameters are read once, at the beginning.  A game goes
+    on where the thread's last step has left it; the item only numbers the step.
+    """
+    net = hyper[NETWORK:]
+    n_games, n_moves = int(hyper[N_GAMES]), int(hyper[N_MOVES])
+    inputs, n_actions, _, _ = sizes(net)
+    n, n_outputs, size = n_games * n_moves, n_actions + 1, OF_GAME + int(hyper[N_STATE])
+    found = parts(work.scratch, hyper)
+    theta, x, hidden, out, above, below, actions, rewards, ends, returns = found[:10]
+    # RACE: other threads write to the rows meanwhile, the inconsistent reading of eq. (5).
+    flat, s = shared.rows.reshape(-1), shared.rows.dtype.type(scale)
+    for k in range(theta.shape[0]):
+        theta[k] = s * flat[k]
+
+    random, games = work.kept[RANDOM : RANDOM + 1].view(np.uint64), work.kept[GAMES:]
+    if work.kept[BEGUN] == 0:
+        generator.seed(random, (int(hyper[SEED]) << 32) + batch[0])
+        for e in range(n_games):
+            reset(games[e * size + OF_GAME : (e + 1) * size], random)
+        work.kept[BEGUN] = 1
+    for t in range(n_moves):
+        lo = t * n_games
+        for e in range(n_games):
+            m = lo + e
+            observe(games[e * size + OF_GAME : (e + 1) * size], x[m * inputs : (m + 1) * inputs])
+        forward(theta, net, x, hidden, out, n, lo, lo + n_games)
+        for e in range(n_games):
+            m, game = lo + e, games[e * size : (e + 1) * size]
+            state = game[OF_GAME:]
+            action = choose(out, m * n_outputs, n_actions, random)
+            actions[m] = action
+            if sticks(hyper[STICKY], random) and game[AGE] > 0:
+                action = int(game[LAST])
+            game[LAST] = action
+            reward, ended = step(state, action, random)
+            game[AGE] += 1
+            cut = hyper[LIMIT] > 0 and game[AGE] >= hyper[LIMIT] and not ended
+            if cut:  # the game would have gone on: what it was worth is in the last reward
+                observe(state, above[:inputs])
+                forward(theta, net, above, below, returns, 1, 0, 1)
+                reward += hyper[GAMMA] * returns[n_actions]
+            rewards[m] = reward
+            ends[m] = 1 if ended or cut else 0
+            if ended or cut:
+                game[AGE] = 0
+                reset(state, random)
+    # What the games are worth where they stand; `returns` is free until then.
+    for e in range(n_games):
+        observe(games[e * size + OF_GAME : (e + 1) * size], above[e * inputs : (e + 1) * inputs])
+    forward(theta, net, above, below, returns, n_games, 0, n_games)
+    learn(shared, hyper, work)
+    return shared.rows.shape[0]
+
+
+@kernel
+def learn(shared, hyper, work):
+    """Write minus the direction that the moves of :func:`rollout` call for."""
+    net, n_games = hyper[NETWORK:], int(hyper[N_GAMES])
+    n, n_actions = n_games * int(hyper[N_MOVES]), sizes(net)[1]
+    found = parts(work.scratch, hyper)
+    theta, x, hidden, out, above, below, actions, rewards, ends, returns, transposed = found
+    look_back(hyper, out, rewards, ends, returns, below, n_actions + 1)
+    derive(out, n, n_actions, actions, returns, hyper[ENTROPY], hyper[VALUE])
+    gradient = work.stats.reshape(-1)[: theta.shape[0]]
+    backward(theta, net, x, hidden, out, n, gradient, above, below, transposed)
+    if hyper[CLIP] > 0:
+        norm = gradient.dtype.type(0)
+        for k in range(gradient.shape[0]):
+            norm += gradient[k] * gradient[k]
+        norm = math.sqrt(norm)
+        if norm > hyper[CLIP]:
+            shrink = gradient.dtype.type(hyper[CLIP] / norm)
+            for k in range(gradient.shape[0]):
+                gradient[k] *= shrink
+    direct(
+        int(hyper[OPTIMIZER]), gradient, shared.optimizer.reshape(-1), hyper[FIRST],
+        hyper[SECOND], hyper[EPSILON],
+    )  # fmt: skip
+    for k in range(gradient.shape[0]):
+        gradient[k] = -gradient[k]
+    for i in range(work.touched.shape[0]):
+        work.touched[i] = i
+
+
+@inline_kernel
+def look_back(hyper, out, rewards, ends, returns, scratch, n_outputs):
+    """Put into `returns` what each move was worth; it held what the games are worth at the end.
+
+    These are the returns of generalised advantages: at ``trace = 1``, n-step returns.
+    """
+    n_games, n = int(hyper[N_GAMES]), rewards.shape[0]
+    gamma, trace = returns.dtype.type(hyper[GAMMA]), returns.dtype.type(hyper[TRACE])
+    one = returns.dtype.type(1)
+    worth, follows = scratch[:n_games], scratch[n_games : 2 * n_games]
+    for e in range(n_games):
+        worth[e] = follows[e] = returns[e * n_outputs + n_outputs - 1]
+    for lo in range(n - n_games, -1, -n_games):
+        for e in range(n_games):
+            m = lo + e
+            mixed = trace * worth[e] + (one - trace) * follows[e]
+            worth[e] = rewards[m] + gamma * (one - ends[m]) * mixed
+            follows[e] = out[m * n_outputs + n_outputs - 1]
+            returns[m] = worth[e]
+
+
+def scratch(network, n_games: int, n_moves: int) -> int:
+    """Numbers that :func:`rollout` needs besides what it keeps."""
+    n, units = n_games * n_moves, sum(network.widths)
+    n_outputs, widest = network.n_actions + 1, max(network.n_inputs, *network.widths, 1)
+    each = network.n_inputs + units + 2 * n_outputs + 2 * widest + 3
+    return network.n_parameters + n * each + n_games * (units + 2) + network.largest

@@ -1,0 +1,116 @@
+"""Push-sum row by row: nodes send only the rows that have changed most, no master.
+
+In :mod:`dpsvi.strategies.push_sum` a node has one weight, and sends the whole matrix with a half of
+it.  Here every row r has a weight w_ir of its own, 1 at first, so that rows can be sent apart: a
+node sends a share of its rows with half of their weights, and whoever receives takes the weighted
+mean of each::
+
+    z_ir <- (w_ir z_ir + w_r z_r) / (w_ir + w_r)        w_ir <- w_ir + w_r
+
+No message changes the sums over all nodes and messages of w_r and of w_r z_r, for any row; their
+quotient is what is reported.  The mean is convex, so z_i stays a valid natural parameter where, as
+in all models here, rows do not bind each other.
+
+Sent are the rows that have changed most, in absolute values, since they were last sent, whether by
+local steps or by what has come.  Decay does not count: it is the same at all nodes.  Two more
+matrices are needed, and a turn costs a pass over them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpsvi.base import Peers
+from dpsvi.errors import check_number
+from dpsvi.strategies._graphs import Graph, InTurn, check_graph
+
+_LEAST_SENT = 2.0**-20  # as in `push_sum`: rows of less weight are kept
+
+
+class Strategy(Peers):
+    """See :class:`dpsvi.base.Peers`.
+
+    Parameters
+    ----------
+    share : float, in (0, 1]
+        Of the rows, that a message holds at most; one row at least.
+    graph : {"exponential", "ring", "torus", "complete"} or list of lists of int
+        Who sends to whom, see :mod:`dpsvi.strategies._graphs`.
+    together : int >= 1, or None
+        How many nodes a local step is made for: its rate is ``1 - (1 - rho)**together``.  None: all
+        n, as if they agreed.  With a small share they are far apart, and each of them learns more
+        from many of its own steps than from the last one.
+    """
+
+    incremental = False  # the mean of n nodes would get 1 / n of each change
+
+    def __init__(
+        self, share: float = 0.1, graph: Graph = "exponential", together: int | None = None
+    ):
+        check_number("share", share, low=0, high=1, open_low=True)
+        check_graph(graph)
+        if together is not None:
+            check_number("together", together, low=1, integer=True)
+        self.share, self.graph, self.together = share, graph, together
+
+    def averaged(self, n_workers: int) -> int:
+        """Nodes that a step is made for."""
+        return n_workers if self.together is None else min(self.together, n_workers)
+
+    def begin(self, state, node: int, n_nodes: int) -> None:
+        """Give all rows a weight of 1.
+
+        Raises
+        ------
+        ValueError
+            The graph has another number of nodes.
+        """
+        self._turns = InTurn(self.graph, node, n_nodes)
+        state.renormalise()
+        self._weights = np.ones(len(state.shared.rows))
+        self._known = state.shared.rows.copy()  # each row as it was last sent, and has decayed
+
+    def renormalise(self, state) -> None:
+        """Let what is known decay as the rows did in the local steps."""
+        self._known = self._known * state.model.real.type(state.scale)
+        state.renormalise()
+
+    def target(self) -> int | None:
+        """The next out-neighbour."""
+        return self._turns.next()
+
+    def send(self, state) -> tuple[dict, dict]:
+        """The rows that have changed most, with half of their weights."""
+        self.renormalise(state)
+        rows = state.shared.rows
+        changed = np.abs(rows - self._known).sum(axis=1)
+        changed[self._weights < _LEAST_SENT] = 0
+        n = max(1, round(self.share * len(rows)))
+        sent = np.sort(np.argpartition(-changed, n - 1)[:n])
+        sent = sent[changed[sent] > 0]
+        self._weights[sent] /= 2
+        self._known[sent] = rows[sent]
+        return self._message(state, sent)
+
+    def whole(self, state) -> tuple[dict, dict]:
+        """All rows, with all of their weights."""
+        self.renormalise(state)
+        return self._message(state, np.arange(len(state.shared.rows)))
+
+    def merge(self, state, numbers: dict, arrays: dict) -> None:
+        """Take the weighted mean of the rows that have come."""
+        self.renormalise(state)
+        sent, theirs = arrays["sent"], arrays["weights"]
+        rows, weights = state.shared.rows, self._weights.copy()
+        weights[sent] += theirs
+        share = (theirs / weights[sent]).astype(state.model.real)[:, None]
+        columns = state.model.sent_columns
+        rows[sent, :columns] += share * (arrays["rows"] - rows[sent, :columns])
+        self._weights = weights
+        state.recount()
+
+    def _message(self, state, sent):
+        rows = state.shared.rows[sent, : state.model.sent_columns]
+        return {}, {
+            "rows": rows, "sent": sent.astype(np.int32), "weights": self._weights[sent],
+        }  # fmt: skip

@@ -1,0 +1,51 @@
+"""``python -m experiments.hsa2c``: Figures 5 and 6 simulated, and a table beside Table 2.
+
+What was run is kept in ``results/hsa2c/runs/NAME.jsonl`` and is not run again; so a command that
+was stopped goes on when it is given again, and ``--redraw`` makes tables and pictures alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from experiments.hsa2c import figure5, figure6, speed, table
+from experiments.hsa2c.runs import Runs
+from experiments.provenance import described, provenance
+
+OUT = Path("experiments/results/hsa2c")
+PARTS = {"figure5": figure5, "figure6": figure6, "table": table, "speed": speed}
+
+
+def main(argv=None) -> None:
+    """Run what is missing; write a table and a picture of each part."""
+    argv = sys.argv[1:] if argv is None else argv
+    parser = argparse.ArgumentParser(prog="python -m experiments.hsa2c", description=__doc__)
+    parser.add_argument("part", choices=[*PARTS, "all"])
+    parser.add_argument("--redraw", action="store_true", help="run nothing")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--nodes", type=lambda text: tuple(map(int, text.split(","))))
+    parser.add_argument("--exchanges", type=int, default=8, help="of a worker (figure5)")
+    parser.add_argument("--most-moves", type=int, default=600_000, help="of a fit (figure6)")
+    parser.add_argument("--moves", type=int, default=300_000, help="of a fit (table, speed)")
+    parser.add_argument("--environments", default="cartpole,breakout", help="of the table")
+    parser.add_argument("--out", type=Path, default=OUT)
+    args = parser.parse_args(argv)
+    source = provenance(
+        "experiments.hsa2c", argv, ["numpy", "numba"], {"fits": list(range(args.seeds))}
+    )
+    for name in PARTS if args.part == "all" else [args.part]:
+        part = PARTS[name]
+        runs = Runs(args.out / "runs" / f"{name}.jsonl", source, args.redraw)
+        rows = part.make(runs, args)
+        if not rows:
+            continue
+        lines = [f"# {part.__doc__.splitlines()[0]}", "", *map(described, runs.sources), ""]
+        (args.out / f"{name}.md").write_text("\n".join([*lines, *part.table(rows)]) + "\n", "utf-8")
+        if hasattr(part, "draw"):
+            part.draw(rows, args.out / f"{name}.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Learning moves per second of this machine, and seconds to 475 on CartPole with the defaults.
+
+Compiling is left out.  One and two threads take turns, and so do one and two workers over MPI; each
+result says how busy the machine was.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+
+from dpsvi.rl import ActorCritic
+from experiments import mpiexec
+from experiments.hsa2c.runs import Runs
+
+PROBLEMS = {"cartpole": (64, 64), "breakout": (128,)}
+THREADS = WORKERS = (1, 2)
+LOCAL_STEPS = (1, 16)
+REPEATS = 3
+SEEDS, MOST_MOVES = 10, 400_000  # of the fits to a score
+LOOKS = {"target": 475, "n_episodes": 100, "n_evaluations": 40}
+
+
+def make(runs: Runs, args) -> list[dict]:
+    """A row for each fit."""
+    fits = [
+        (moves_a_second, {"environment": name, "n_jobs": n, "repeat": repeat, "moves": args.moves})
+        for name in PROBLEMS for repeat in range(REPEATS) for n in THREADS
+    ]  # fmt: skip
+    fits += [(seconds_to_score, {"seed": s, "moves": MOST_MOVES}) for s in range(SEEDS)]
+    fits += [
+        (over_mpi, {"n": n, "B": B, "repeat": repeat, "moves": args.moves})
+        for B in LOCAL_STEPS for repeat in range(REPEATS) for n in WORKERS
+    ]  # fmt: skip
+    rows = [(what, told, runs.get(what, told)) for what, told in fits]
+    return [
+        {"what": what.__name__, **told, **found} for what, told, found in rows if found is not None
+    ]
+
+
+def moves_a_second(settings: dict) -> dict:
+    """Of a fit with the defaults."""
+    agent = ActorCritic(
+        settings["environment"], hidden=PROBLEMS[settings["environment"]], n_evaluations=1,
+        n_episodes=1, n_jobs=settings["n_jobs"], random_state=settings["repeat"],
+    ).fit(10_000)  # fmt: skip
+    load = os.getloadavg()[0]
+    agent.fit(settings["moves"])
+    return {"rate": agent.n_moves_ / agent.history_[-1]["seconds"], "load": load}
+
+
+def over_mpi(settings: dict) -> dict:
+    """Of n workers and a master, processes of this machine: CartPole, with the defaults."""
+    load = os.getloadavg()[0]
+    ranks = settings["n"] + 1
+    process = mpiexec.start(ranks, "experiments.hsa2c.over_mpi", settings["B"], settings["moves"])
+    return {**mpiexec.finish(process), "load": load}
+
+
+def seconds_to_score(settings: dict) -> dict:
+    """Seconds of training, and of all, until the mean of 100 greedy episodes is there."""
+    ActorCritic(random_state=0).fit(1_000)  # compiles
+    agent, load = ActorCritic(random_state=settings["seed"], **LOOKS), os.getloadavg()[0]
+    began = time.perf_counter()
+    agent.fit(settings["moves"])
+    last = agent.history_[-1]
+    return {
+        "arrived": last["score"] >= LOOKS["target"], "seconds": last["seconds"],
+        "whole": time.perf_counter() - began, "moves": last["moves"], "load": load,
+    }  # fmt: skip
+
+
+def table(rows: list[dict]) -> list[str]:
+    """Lines of Markdown."""
+    loads = [row["load"] for row in rows]
+    lines = [
+        f"Load average from {min(loads):.1f} to {max(loads):.1f} before the fits.", "",
+        "| environment | threads | moves per second (range) |", "|---|---|---:|",
+    ]  # fmt: skip
+    for name in PROBLEMS:
+        for n in THREADS:
+            mine = (row for row in rows if row.get("environment") == name)
+            lines += _line(name, n, [row["rate"] for row in mine if row["n_jobs"] == n])
+    lines += [
+        "", "| CartPole over MPI | workers | moves per second (range) |", "|---|---|---:|",
+    ]  # fmt: skip
+    for B in LOCAL_STEPS:
+        for n in WORKERS:
+            found = [row["rate"] for row in rows if (row.get("B"), row.get("n")) == (B, n)]
+            lines += _line(f"B = {B}", n, found)
+    scores = [row for row in rows if row["what"] == "seconds_to_score"]
+    there = [row for row in scores if row["arrived"]]
+    lines += ["", f"CartPole to 475 with the defaults: {len(there)} of {len(scores)} seeds arrive."]
+    if there:
+        moves, seconds, whole = (
+            statistics.median(row[key] for row in there) for key in ("moves", "seconds", "whole")
+        )
+        lines.append(
+            f"Medians of those: {moves:,.0f} moves, {seconds:.2f} s of training, {whole:.2f} s "
+            "with evaluations."
+        )
+    return lines
+
+
+def _line(name, n, rates) -> list[str]:
+    if not rates:
+        return []
+    span = f"{min(rates):,.0f}-{max(rates):,.0f}"
+    return [f"| {name} | {n} | {statistics.median(rates):,.0f} ({span}) |"]

@@ -1,0 +1,147 @@
+"""``python -m experiments.streams FOLDER``: a corpus that comes in parts beside one that is there.
+
+``partial_fit`` over chunks of the documents, each once, beside ``fit(max_iter=1)`` of all of them.
+How many documents there will be is told to `partial_fit` (``total_samples``) or not.  Held-out
+perplexity is document completion with the priors of the fit, on the split of `experiments.panel`.
+Then, with the topics of `fit`: how long `transform` takes for 100 documents and for all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from dpsvi import DPSVILDA
+from dpsvi.corpus import Corpus, load_corpus
+from dpsvi.evaluation.completion import completion_perplexity
+from experiments.panel import corpora
+from experiments.provenance import described, provenance
+
+# Documents in a call, and whether `partial_fit` is told of how many there will be.
+STREAMS = ((100, False), (1000, False), (10_000, False), (1000, True))
+ASKED = 100  # documents of a small `transform`
+TIMES = 5  # that a `transform` is timed; the shortest counts
+GOAL = 0.02  # perplexity above that of `fit`
+
+
+def perplexity(lda: DPSVILDA, test: Corpus) -> float:
+    """Of held-out documents."""
+    topics = lda.components_.T.astype(np.float64)
+    return completion_perplexity(topics / topics.sum(axis=0), test, lda.doc_topic_prior_).perplexity
+
+
+def stream(train: Corpus, chunk: int, **settings) -> DPSVILDA:
+    """Learn the documents once, so many at a time."""
+    lda = DPSVILDA(**settings)
+    for first in range(0, train.n_items, chunk):
+        lda.partial_fit(train.select(slice(first, first + chunk)))
+    return lda
+
+
+def compare(train: Corpus, test: Corpus, n_topics: int, seeds: range) -> dict:
+    """Perplexities of a pass of `fit` and of streams, one for each seed."""
+    found: dict[str, list[float]] = {"fit": []}
+    for seed in seeds:
+        settings = dict(n_components=n_topics, doc_topic_prior=None, random_state=seed)
+        found["fit"].append(perplexity(DPSVILDA(max_iter=1, **settings).fit(train), test))
+        for chunk, known in STREAMS:
+            total = train.n_items if known else None
+            lda = stream(train, chunk, total_samples=total, **settings)
+            found.setdefault(title(chunk, known), []).append(perplexity(lda, test))
+    return found
+
+
+def title(chunk: int, known: bool) -> str:
+    """Name of a kind of stream."""
+    return f"{chunk:,}, N known" if known else f"{chunk:,}"
+
+
+def time_transform(train: Corpus, n_topics: int) -> dict:
+    """Milliseconds for few documents, and documents per second of all, in two threads."""
+    lda = DPSVILDA(n_topics, max_iter=1, n_jobs=2, random_state=0).fit(train)
+    few = train.select(slice(0, ASKED))
+    return {
+        "ms_for_100": 1e3 * _seconds(lda, few),
+        "documents_per_second": train.n_items / _seconds(lda, train),
+    }
+
+
+def _seconds(lda, documents) -> float:
+    found = []
+    for _ in range(TIMES):
+        started = time.perf_counter()
+        lda.transform(documents)
+        found.append(time.perf_counter() - started)
+    return min(found)
+
+
+def gap(found: dict, name: str) -> float:
+    """How much higher the perplexity of a stream is than that of `fit`: mean over the seeds."""
+    return float(np.exp(np.mean(np.log(found[name]) - np.log(found["fit"])))) - 1
+
+
+def main(argv=None) -> None:
+    """Learn all corpora at once and in parts; write JSON and a table."""
+    argv = sys.argv[1:] if argv is None else argv
+    parser = argparse.ArgumentParser(prog="python -m experiments.streams", description=__doc__)
+    parser.add_argument("folder", type=Path, help="holds docword.CORPUS.txt.gz")
+    parser.add_argument("--corpora", nargs="+", metavar="CORPUS")
+    parser.add_argument("--topics", type=int, nargs="+", default=[20, 100])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--documents", type=int, default=30_000)
+    parser.add_argument("--out", type=Path, default=Path("experiments/results/streams"))
+    args = parser.parse_args(argv)
+    source = provenance(
+        "experiments.streams", argv, ["numpy", "numba"],
+        {"split": corpora.SPLIT_SEED, "fit": list(range(args.seeds))},
+    )  # fmt: skip
+    rows = []
+    for name, path in corpora.find(args.folder):
+        if args.corpora and name not in args.corpora:
+            continue
+        train, test, _ = corpora.split(load_corpus(path), args.documents)
+        for n_topics in args.topics:
+            found = compare(train, test, n_topics, range(args.seeds))
+            rows.append(
+                {
+                    "corpus": name, "K": n_topics, "documents": train.n_items,
+                    "perplexity": found, "transform": time_transform(train, n_topics),
+                }
+            )  # fmt: skip
+            print(json.dumps(rows[-1]), flush=True)
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "streams.json").write_text(json.dumps({**source, "rows": rows}, indent=1) + "\n")
+    (args.out / "streams.md").write_text("\n".join(table(source, rows)) + "\n")
+
+
+def table(source: dict, rows: list[dict]) -> list[str]:
+    """Lines of a page."""
+    names = [title(*kind) for kind in STREAMS]
+    missed = sum(gap(row["perplexity"], name) > GOAL for row in rows for name in names)
+    lines = [
+        "# Perplexity of streams, relative to one pass of fit, and the speed of transform", "",
+        described(source), "",
+        f"Documents in a call; {missed} of {len(rows) * len(names)} are more than {GOAL:.0%} "
+        "above `fit`.", "",
+        f"| corpus | K | documents | fit | {' | '.join(names)} | transform of {ASKED}, ms | "
+        "transform, documents a second |",
+        "|" + (6 + len(names)) * "---|",
+    ]  # fmt: skip
+    for row in rows:
+        found, speed = row["perplexity"], row["transform"]
+        gaps = " | ".join(f"{gap(found, name):+.1%}" for name in names)
+        fit = np.exp(np.mean(np.log(found["fit"])))
+        lines.append(
+            f"| {row['corpus']} | {row['K']} | {row['documents']:,} | {fit:,.0f} | {gaps} | "
+            f"{speed['ms_for_100']:.1f} | {speed['documents_per_second']:,.0f} |"
+        )
+    return lines
+
+
+if __name__ == "__main__":
+    main()

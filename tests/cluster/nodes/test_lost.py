@@ -1,0 +1,70 @@
+"""Workers that are lost, break or have another problem: no item is lost or doubled."""
+
+import numpy as np
+import pytest
+from tools.node_jobs import BATCH, job, lda, toy
+
+from dpsvi.cluster.nodes.worker import Worker
+from dpsvi.cluster.transports.messages import deliver
+from dpsvi.errors import DivergedError, DpsviError, LostRankError
+from dpsvi.training.ledger import Passes
+from experiments.simulated import take_turns
+
+
+@pytest.mark.parametrize("n_shards", [1, 3])
+@pytest.mark.parametrize("prefetch", [False, True])
+@pytest.mark.parametrize("lost", [{}, {7: 2}, {0: 1, 9: 3}])
+@pytest.mark.parametrize("local_steps", [1, 4, None])
+def test_no_item_is_lost_or_doubled(n_shards, prefetch, lost, local_steps):
+    """In every pass, on any number of workers, with workers lost on the way."""
+    state, items = toy(203)
+    work = job(
+        state, items, n_passes=3, n_shards=n_shards, prefetch=prefetch, local_steps=local_steps,
+        batch_size=5,
+    )  # fmt: skip
+
+    def lose(master, turns):
+        if turns in lost:
+            master.drop(lost[turns], "it was told to")
+
+    master = take_turns(work, 3, lose)
+    assert np.all(state.natural() == 3)
+    assert state.items == 3 * 203 and work.passes.finished
+    assert set(master.lost) == set(lost.values())
+
+
+def break_at_seven(shared, scale, hyper, items, batch, work):
+    n = 0
+    for d in batch:
+        work.touched[n] = items.index[items.offsets[d]]
+        for k in range(work.stats.shape[1]):
+            work.stats[n, k] = hyper[0] if d == 7 else 1
+        n += 1
+    return n
+
+
+def test_statistics_that_are_no_numbers_never_reach_the_master():
+    state, items = toy(50, break_at_seven, hyper=np.nan)
+    with pytest.raises(DivergedError, match="NaN or infinite"):
+        take_turns(job(state, items, batch_size=2), 2)
+    assert np.all(np.isfinite(state.natural()))
+
+
+def test_a_worker_with_another_problem_is_named(corpus):
+    work = job(*lda(corpus, "collapsed"))
+    from dpsvi.cluster.nodes.master import Master
+
+    master = Master(work, 1)
+    other = Worker(work._replace(passes=Passes(150, BATCH, 2, 5)))
+    with pytest.raises(DpsviError, match=r"rank 3 .*items is 150 there, 200 on rank 0"):
+        master.take(3, deliver(other.hello(), other.pool, master.pool))
+
+
+def test_the_last_worker_cannot_be_lost(corpus):
+    def lose(master, turns):
+        if turns == 3:
+            master.drop(1, "gone")
+            master.drop(2, "gone")
+
+    with pytest.raises(LostRankError, match="no worker is left"):
+        take_turns(job(*lda(corpus, "collapsed")), 2, lose)

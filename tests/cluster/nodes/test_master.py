@@ -1,0 +1,59 @@
+"""What the master counts, lets out and sends ahead."""
+
+import time
+
+import pytest
+from tools.node_jobs import (
+    job,
+    lda,
+)
+
+from dpsvi.cluster.nodes.worker import Worker
+from dpsvi.cluster.transports import messages
+from dpsvi.cluster.transports.messages import deliver
+from experiments.simulated import take_turns
+
+
+def test_nobody_waits_for_an_evaluation(corpus):
+    """It is no part of the training time, so it is not of the waiting either."""
+    looks, started = [], time.perf_counter()
+
+    def observer(event):
+        looks.append(event.step)
+        time.sleep(0.5)
+
+    master = take_turns(job(*lda(corpus, "collapsed"), observer=observer), 1)
+    assert len(looks) == 2
+    rest = time.perf_counter() - started - 2 * 0.5
+    assert sum(e.waited for e in master.exchanges) <= rest and master.seconds <= rest
+
+
+def test_updates_that_wait_for_others_are_in_flight(corpus):
+    """With M = 8 many steps would not see each other, however large the rate is."""
+    work, most = job(*lda(corpus, "collapsed"), n_passes=4, master_batch=8, most_blind=0.3), []
+
+    def look(master, turns):
+        flying = [g.work for g in master._grants.values() if g.reading is not None]
+        flying += [grant.work for grant, *_ in master._collected]
+        most.append(sum(each.n_steps for each in flying) / master._allotment.room(2))
+
+    take_turns(work, 2, look)
+    assert max(most) <= 1
+
+
+@pytest.mark.parametrize("prefetch", [False, True])
+def test_prefetched_rows_are_in_the_message(corpus, prefetch, monkeypatch):
+    """Read later, from the master's own, they would keep it from merging meanwhile."""
+    from dpsvi.cluster.nodes.master import Master
+    from dpsvi.cluster.transports.window import Window
+
+    monkeypatch.setattr(messages, "SHARED_FROM", 0)
+    work = job(*lda(corpus, "collapsed"), prefetch=prefetch)
+    window = Window.like(work.state.shared.rows, 2, {1})
+    master, worker = Master(work, 1, window=window), Worker(work)
+    master.take(1, deliver(worker.hello(), worker.pool, master.pool))
+    grant = deliver(master.outbox.pop()[1], master.pool, worker.pool)
+    ask = next(worker.turn(grant))
+    master.take(1, deliver(ask, worker.pool, master.pool))
+    answer = master.outbox.pop()[1]
+    assert ("base" in answer.arrays) == prefetch == (not window.busy)

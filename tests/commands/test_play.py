@@ -1,0 +1,45 @@
+"""The command that trains an agent and leaves a folder that shows the game."""
+
+import json
+import re
+
+import pytest
+
+from dpsvi.__main__ import main
+from dpsvi.rl import ActorCritic
+
+
+def test_play_leaves_a_folder_that_shows_the_game(tmp_path, capsys):
+    out = tmp_path / "run"
+    argv = [
+        "play", "cartpole", "--moves", "20000", "--hidden", "16,8", "--set", "gamma=0.98",
+        "--set", "n_evaluations=4", "--out", str(out), "--json",
+    ]  # fmt: skip
+    assert main(argv) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["moves"] >= 20_000 and result["folder"] == str(out)
+    agent = ActorCritic.load(out)
+    assert (agent.hidden, agent.gamma) == ((16, 8), 0.98)
+    assert agent.evaluate(100).mean() == result["score"]
+    scores = [json.loads(line)["value"] for line in (out / "metrics.jsonl").open()]
+    assert scores == [entry["score"] for entry in agent.history_] and len(scores) == 4
+    page = (out / "index.html").read_text()
+    assert f"{result['moves']:,} moves" in page and page.count("<circle") == 4
+    frames = json.loads(re.search(r"const frames = (.*);", page)[1])
+    assert len(frames) == len(agent.watch())
+    assert {shape[0] for shape in frames[0]} <= {"rect", "line", "circle"}
+    assert "http" not in page.replace("http-equiv", "")
+    assert not (out / "checkpoints").exists()
+    assert main(argv) == 2
+    assert "holds a model already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("argv, message", [
+    (["--set", "gama=0.9"], "has no 'gama'"),
+    (["--set", "gamma=2"], "gamma must be"),
+    (["--resume"], "--resume needs --out"),
+    (["--algorithm", "gala"], "workers"),
+])  # fmt: skip
+def test_play_refuses_what_there_is_not(argv, message, capsys):
+    assert main(["play", "cartpole", "--moves", "100", *argv]) == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,93 @@
+"""The figures of the actor-critic, on tiny settings."""
+
+import json
+
+import pytest
+
+from experiments.hsa2c import __main__ as command
+from experiments.hsa2c import figure5, figure6, paced, speed, table
+
+
+def test_what_the_formula_predicts():
+    # Far from the link's limit nodes add up; at the limit only B moves more.
+    moves, link = 40, "1 Gbit/s"
+    one = paced.predicted(1, 64, moves, link)
+    assert 0.9 * paced.MOVES_A_SECOND < one < paced.MOVES_A_SECOND
+    assert paced.predicted(8, 64, moves, link) == pytest.approx(8 * one)
+    full = paced.predicted(60, 1, moves, link)
+    assert full == paced.predicted(30, 1, moves, link) < 30 * paced.MOVES_A_SECOND / 10
+    assert paced.predicted(60, 4, moves, link) == pytest.approx(4 * full)
+
+
+def test_figure_5_is_what_the_formula_says(tmp_path, monkeypatch):
+    monkeypatch.setitem(figure5.SETTINGS, "environment", "cartpole")
+    monkeypatch.setitem(figure5.SETTINGS, "hidden", [64, 64])
+    monkeypatch.setattr(figure5, "LOCAL_STEPS", (1, 4))
+    again = ["figure5", "--nodes", "2,8", "--exchanges", "8", "--out", str(tmp_path)]
+    command.main(again)
+    kept = (tmp_path / "runs/figure5.jsonl").read_text()
+    rows = [json.loads(line) for line in kept.splitlines()]
+    assert len(rows) == 8 and all(row["from"]["hardware"]["cores"] for row in rows)
+    for row in rows:
+        run = row["run"]
+        expected = figure5.prediction(run["link"], run["B"], run["n"])
+        assert 0.8 < row["result"]["rate"] / expected < 1.1
+    assert "SIMULATED" in (tmp_path / "figure5.md").read_text()
+    assert (tmp_path / "figure5.png").stat().st_size > 1000
+    command.main(again)  # nothing is run again
+    assert (tmp_path / "runs/figure5.jsonl").read_text() == kept
+
+
+def test_figure_6_shows_those_that_do_not_arrive(tmp_path, monkeypatch):
+    monkeypatch.setattr(figure6, "LOCAL_STEPS", (4, 16))
+    monkeypatch.setattr(figure6, "ALONE_STEPS", ((2, 4),))
+    monkeypatch.setattr(figure6, "ALONE_RATES", (0.005,))
+    monkeypatch.setattr(figure6, "rates", lambda n: [(0.005, 1 / n)])
+    monkeypatch.setattr(figure6, "TARGET", 60.0)
+    tiny = ["figure6", "--nodes", "1,2", "--seeds", "2", "--most-moves", "20000"]
+    command.main([*tiny, "--out", str(tmp_path)])
+    lines = (tmp_path / "runs/figure6.jsonl").read_text().splitlines()
+    assert len(lines) == 2 * 2 * (2 + 2) + 2
+    assert (tmp_path / "figure6.png").stat().st_size > 1000
+    told = {"moves": 9, "exchanges": 3, "on_the_way": 20.0, "best": 400.0}
+    row = {
+        "n": 1, "B": 4, "learning_rate": 0.005, "global_rate": 1.0,
+        "results": [
+            {**told, "arrived": False, "seconds": 75.0},
+            {**told, "arrived": False, "seconds": 75.0},
+            {**told, "arrived": True, "seconds": 30.0},
+        ],
+    }  # fmt: skip
+    told = "1 of 3 | - (30.0-30.0) | - | - | 20.0 |"
+    assert f"| 1 | 4 | {told} 0.005 | 1 |" in figure6.table([row])
+
+
+def test_the_table_has_every_algorithm_and_the_papers_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(table, "LEARNING_RATES", (0.005,))
+    command.main([
+        "table", "--environments", "cartpole", "--moves", "2000", "--seeds", "2", "--out",
+        str(tmp_path),
+    ])  # fmt: skip
+    text = (tmp_path / "table.md").read_text()
+    for name in table.ENTRANTS:
+        assert f"| {name} | 2 |" in text
+    assert "| HSA2C, 60 nodes | lost |" in text
+
+
+def test_an_interval_is_students():
+    mean, half = table.interval([1.0, 2.0, 3.0])
+    assert mean == 2.0 and half == pytest.approx(4.303 / 3**0.5, rel=1e-3)
+
+
+def test_the_table_of_speeds_names_what_was_measured():
+    fit = {"what": "moves_a_second", "environment": "cartpole", "n_jobs": 1, "load": 0.5}
+    found = {"what": "seconds_to_score", "moves": 9000, "seconds": 0.25, "whole": 0.5, "load": 1.5}
+    rows = [
+        {**fit, "rate": 100.0}, {**fit, "rate": 300.0},
+        {"what": "over_mpi", "n": 2, "B": 16, "rate": 50.0, "load": 1.0},
+        {**found, "arrived": True}, {**found, "arrived": False},
+    ]  # fmt: skip
+    text = "\n".join(speed.table(rows))
+    assert "from 0.5 to 1.5" in text and "| cartpole | 1 | 200 (100-300) |" in text
+    assert "| B = 16 | 2 | 50 (50-50) |" in text
+    assert "1 of 2 seeds arrive" in text and "9,000 moves, 0.25 s" in text

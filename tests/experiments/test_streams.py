@@ -1,0 +1,26 @@
+"""Streams beside a pass of `fit`: what is measured, and that the table says it."""
+
+import json
+
+import pytest
+from scipy.sparse import csr_array
+from tools.corpus_writers import write
+
+from experiments.streams import gap, main
+
+
+def test_gap():
+    found = {"fit": [100.0, 200.0], "100": [110.0, 200.0 * 1.1]}
+    assert gap(found, "100") == pytest.approx(0.1)
+
+
+def test_from_end_to_end(rng, tmp_path):
+    counts = csr_array(rng.poisson(0.8, size=(120, 30)))
+    write(tmp_path, counts, "uci", gz=True).rename(tmp_path / "docword.small.txt.gz")
+    main([str(tmp_path), "--topics", "3", "--seeds", "1", "--out", str(tmp_path / "out")])
+    (row,) = json.loads((tmp_path / "out/streams.json").read_text())["rows"]
+    assert set(row["perplexity"]) == {"fit", "100", "1,000", "10,000", "1,000, N known"}
+    assert all(value > 1 for values in row["perplexity"].values() for value in values)
+    assert row["perplexity"]["1,000"] == row["perplexity"]["10,000"], "one call each"
+    assert row["transform"]["documents_per_second"] > 0
+    assert "| small | 3 |" in (tmp_path / "out/streams.md").read_text()

@@ -1,0 +1,51 @@
+"""Lengths and symbols: what is taken and what is refused."""
+
+import numpy as np
+import pytest
+from tools.hmm_cases import (
+    chains,
+)
+
+from dpsvi import DPSVIHMM
+from dpsvi.models.hmm.sequences import offsets_of
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [[3, 4], [10, 0], [11, -1], [5.0, 5.0], [[5, 5]], [], 10, [4, 6, 1], [2**63 - 1] * 2 + [12]],
+    ids=str,
+)
+def test_bad_lengths_are_refused(rng, lengths):
+    with pytest.raises(ValueError, match="lengths must be integers >= 1 that sum to the 10 rows"):
+        DPSVIHMM().fit(rng.normal(size=(10, 2)), lengths=lengths)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.uint64])
+def test_lengths_of_any_integers(kind):
+    offsets = offsets_of(np.array([100, 100, 100], kind), 300)
+    assert offsets.tolist() == [0, 100, 200, 300] and offsets.dtype == np.int64
+
+
+def test_lengths_in_the_place_of_y_are_noticed(rng):
+    """As hmmlearn's users would write it; ignoring them would fit another model."""
+    X, lengths, _ = chains(rng, [10, 20])
+    for method in ("fit", "partial_fit"):
+        with pytest.raises(ValueError, match="give the lengths of sequences by name"):
+            getattr(DPSVIHMM(), method)(X, lengths)
+    with pytest.raises(ValueError, match="give the lengths of sequences by name"):
+        DPSVIHMM().fit(X).score(X, lengths)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([[0], [1.5]], "integers >= 0 and < 3, got 1.5"),
+        ([[0], [-1]], "got -1"),
+        ([[3]], "got 3; n_features says how many"),
+        ([[0, 1]], "2 features"),
+    ],
+)
+def test_bad_symbols_are_refused(X, message):
+    hmm = DPSVIHMM(2, emission="categorical", random_state=0).fit([[0], [1], [2], [1]])
+    with pytest.raises(ValueError, match=message):
+        hmm.predict(X)

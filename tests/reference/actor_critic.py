@@ -1,0 +1,141 @@
+"""A plain, slow advantage actor-critic: one agent, NumPy in float64, one game after the other."""
+
+import numpy as np
+
+from dpsvi.rl import generator
+
+
+def layers(network, theta):
+    """Weights and biases, as the docstring of the network's module lays them out."""
+    found, at = [], 0
+    for (rows, columns), biases in network.parts:
+        weights = theta[at : at + rows * columns].reshape(rows, columns)
+        at += rows * columns
+        found.append((weights, theta[at : at + biases]))
+        at += biases
+    assert at == len(theta)
+    return found
+
+
+def outputs(network, theta, x):
+    """Logits and values of observations, (n, actions + 1), float64."""
+    *below, (U, c) = layers(network, np.asarray(theta, np.float64))
+    h = np.asarray(x, np.float64).reshape(len(x), -1)
+    for number, (W, b) in enumerate(below):
+        if number == 0 and network.convolution is not None:
+            h = convolved(network, W, b, h)
+        else:
+            h = h @ W + b
+        h = np.maximum(h, 0)
+    return h @ U.T + c
+
+
+def convolved(network, W, b, h):
+    filters, size = network.convolution
+    height, width, channels = network.shape
+    pictures = h.reshape(-1, height, width, channels)
+    kernel = W.reshape(size, size, channels, filters)
+    out = np.zeros((len(h), height - size + 1, width - size + 1, filters))
+    for r in range(out.shape[1]):
+        for c in range(out.shape[2]):
+            seen = pictures[:, r : r + size, c : c + size, :]
+            out[:, r, c] = np.einsum("nijc,ijcf->nf", seen, kernel) + b
+    return out.reshape(len(h), -1)
+
+
+def loss(network, theta, x, actions, returns, advantages, entropy, value):
+    """Mean over the moves, with the advantages as constants."""
+    out = outputs(network, theta, x)
+    logits, critic = out[:, :-1], out[:, -1]
+    log_p = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    disorder = -(np.exp(log_p) * log_p).sum(axis=1)
+    chosen = log_p[np.arange(len(x)), actions]
+    return np.mean(-chosen * advantages - entropy * disorder + value * (returns - critic) ** 2)
+
+
+def gradient(network, theta, *args, step=1e-5):
+    """Of the loss, by central differences."""
+    theta, found = np.asarray(theta, np.float64), np.zeros(len(theta))
+    for k in range(len(theta)):
+        up, down = theta.copy(), theta.copy()
+        up[k] += step
+        down[k] -= step
+        found[k] = (loss(network, up, *args) - loss(network, down, *args)) / (2 * step)
+    return found
+
+
+class Agent:
+    """One agent that plays several games and steps by RMSProp."""
+
+    def __init__(self, environment, network, settings, theta, stream_seed):
+        self.environment, self.network, self.settings = environment, network, settings
+        self.theta, self.square, self.n_steps = np.asarray(theta, np.float64), 0.0, 0
+        self.random = np.zeros(1, np.uint64)
+        generator.seed(self.random, stream_seed)
+        self.games = [np.zeros(environment.N_STATE) for _ in range(settings.n_games)]
+        self.ages, self.last = [0] * settings.n_games, [0] * settings.n_games
+        for state in self.games:
+            environment.reset(state, self.random)
+
+    def observation(self, state):
+        out = np.zeros(self.network.n_inputs, np.float32)
+        self.environment.observe(state, out)
+        return out
+
+    def value(self, state):
+        return outputs(self.network, self.theta, self.observation(state)[None])[0, -1]
+
+    def choose(self, logits):
+        p = np.exp(logits - logits.max())
+        left = generator.uniform(self.random) * p.sum()
+        for action, mass in enumerate(p):
+            left -= mass
+            if left < 0:
+                return action
+        return len(p) - 1
+
+    def step(self, rate):
+        s, environment = self.settings, self.environment
+        x, actions, rewards, ends, values = [], [], [], [], []
+        for _ in range(s.n_moves):
+            seen = np.array([self.observation(state) for state in self.games])
+            out = outputs(self.network, self.theta, seen)
+            for e, state in enumerate(self.games):
+                action = self.choose(out[e, :-1])
+                actions.append(action)
+                if s.sticky and generator.uniform(self.random) < s.sticky and self.ages[e]:
+                    action = self.last[e]
+                self.last[e] = action
+                reward, ended = environment.step(state, action, self.random)
+                self.ages[e] += 1
+                cut = not ended and self.ages[e] >= environment.LIMIT > 0
+                if cut:
+                    reward += s.gamma * self.value(state)
+                rewards.append(reward)
+                ends.append(ended or cut)
+                if ended or cut:
+                    self.ages[e] = 0
+                    environment.reset(state, self.random)
+            x.extend(seen)
+            values.extend(out[:, -1])
+        shape = (s.n_moves, s.n_games)
+        rewards, ends = np.reshape(rewards, shape), np.reshape(ends, shape)
+        values = np.vstack([np.reshape(values, shape), [self.value(g) for g in self.games]])
+        advantages, carried = np.zeros(shape), np.zeros(s.n_games)
+        for t in reversed(range(s.n_moves)):  # generalised advantages, in their usual form
+            goes_on = 1 - ends[t]
+            delta = rewards[t] + s.gamma * goes_on * values[t + 1] - values[t]
+            carried = delta + s.gamma * s.trace * goes_on * carried
+            advantages[t] = carried
+        returns = advantages + values[:-1]
+        g = gradient(
+            self.network, self.theta, np.array(x), np.array(actions), returns.ravel(),
+            advantages.ravel(), s.entropy, s.value,
+        )  # fmt: skip
+        norm = np.linalg.norm(g)
+        if s.clip and norm > s.clip:
+            g *= s.clip / norm
+        # RMSProp whose mean square begins at 1.
+        self.n_steps += 1
+        self.square = s.second * self.square + (1 - s.second) * g**2
+        self.theta -= rate * g / np.sqrt(self.square + s.second**self.n_steps + s.epsilon)

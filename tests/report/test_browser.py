@@ -1,0 +1,166 @@
+"""The page in a browser."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+from tools.run_folders import (
+    HOSTILE,
+    data_of,
+    make_run,
+)
+
+from dpsvi.report import write_report
+
+
+def chromium():
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+needs_chromium = pytest.mark.skipif(chromium() is None, reason="Chromium is not installed")
+
+
+def browse(page, profile):
+    """Open a page in headless Chromium; returns its final DOM and what it logged."""
+    done = subprocess.run(
+        [
+            chromium(),
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--disable-dev-shm-usage",
+            "--enable-logging=stderr",
+            f"--user-data-dir={profile}",
+            "--window-size=1280,1600",
+            "--virtual-time-budget=2000",
+            "--dump-dom",
+            page.as_uri(),
+        ],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=True,
+    )
+    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+def probe(page, profile, script):
+    """Run `script` in a copy of the page without its security policy; returns its `seen`."""
+    text = re.sub(r"<meta http-equiv=[^>]*>", "", page.read_text())
+    copy = page.with_name("probe.html")
+    copy.write_text(
+        text.replace(
+            "</body>",
+            f"""<script>{{
+        const seen = {{}};
+        const all = (selector) => [...document.querySelectorAll(selector)];
+        {script}
+        document.body.append(html("pre", {{ id: "seen" }}, JSON.stringify(seen)));
+        }}</script></body>""",
+        )
+    )
+    dom, logged = browse(copy, profile)
+    assert logged == []
+    (seen,) = re.findall(r'<pre id="seen">(.*?)</pre>', dom)
+    return json.loads(html.unescape(seen))
+
+
+@needs_chromium
+def test_page_runs_in_a_browser(run, tmp_path):
+    dom, logged = browse(write_report(run), tmp_path / "profile")
+    assert logged == []
+    assert 'data-ready="yes"' in dom
+    assert dom.count('<li class="word">') == 20 * 20
+    assert dom.count('class="bubble"') == 20
+    assert dom.count('class="line main"') == 1
+    assert "unigram baseline 2,144" in dom
+
+
+@needs_chromium
+def test_hostile_words_stay_text_in_a_browser(tmp_path):
+    dom, logged = browse(write_report(make_run(tmp_path / "run", words=HOSTILE)), tmp_path / "p")
+    assert logged == []
+    assert 'data-ready="yes"' in dom
+    assert "<img" not in dom
+    for word in HOSTILE:
+        assert f'translate="no">{html.escape(word, quote=False)}</bdi>' in dom
+
+
+@needs_chromium
+@pytest.mark.parametrize("name", ["metrics.jsonl", "topics.csv", "topic_map.json"])
+def test_page_without_a_file_runs_in_a_browser(run, tmp_path, name):
+    (run / name).unlink()
+    if name == "topics.csv":
+        (run / "topic_map.json").unlink()
+    dom, logged = browse(write_report(run), tmp_path / "profile")
+    assert logged == []
+    assert 'data-ready="yes"' in dom
+
+
+@needs_chromium
+def test_controls(run, tmp_path):
+    seen = probe(
+        write_report(run),
+        tmp_path / "profile",
+        """
+        const ticks = () => all("#curve text").map((text) => text.textContent);
+        seen.seconds = ticks().includes("seconds");
+        document.querySelector("[value=documents]").click();
+        seen.documents = ticks().includes("documents");
+        document.querySelector("#curve-controls [type=checkbox]").click();
+        seen.log = [ticks().includes("10K"), ticks().includes("0"),
+          document.getElementById("curve-note").textContent];
+        const picture = document.querySelector("#curve svg");
+        picture.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
+        seen.reading = document.querySelector(".tip").textContent;
+        const search = document.getElementById("search");
+        const type = (text) => {
+          search.value = text;
+          search.dispatchEvent(new Event("input"));
+          return all(".card:not([hidden]) h3 button").map((b) => b.firstChild.textContent).sort();
+        };
+        seen.galaxy = type("GALAX");
+        seen.hits = all(".word.hit bdi").map((word) => word.textContent);
+        seen.dim = all(".bubble.dim").length;
+        seen.named = type("topic 7");
+        seen.none = [type("zzz").length, document.getElementById("found").textContent];
+        const bubble = all(".bubble").find((one) => one.textContent === "3");
+        bubble.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+        seen.chosen = all(".card.chosen").map((card) => card.getAttribute("aria-label"));
+        seen.pressed = bubble.getAttribute("aria-pressed");
+        seen.shown = all(".card:not([hidden])").length;
+        document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
+        seen.cleared = all(".chosen").length;
+    """,
+    )
+    assert seen["seconds"]
+    assert seen["documents"]
+    assert seen["log"] == [
+        True,
+        False,
+        "Points at 0 documents have no place on a log scale: 1 not shown.",
+    ]
+    assert "8,192 documents" in seen["reading"]
+    holders = [
+        topic["topic"]
+        for topic in data_of((run / "report.html").read_text())["topics"]
+        if "galaxy" in dict(topic["words"])
+    ]
+    assert 0 < len(holders) < 20
+    assert seen["galaxy"] == sorted(f"Topic {topic}" for topic in holders)
+    assert seen["hits"] == ["galaxy"] * len(holders)
+    assert seen["dim"] == 20 - len(holders)
+    assert seen["named"] == ["Topic 7"]
+    assert seen["none"] == [0, "0 of 20 topics"]
+    assert seen["chosen"] == ["Topic 3"]
+    assert seen["pressed"] == "true"
+    assert seen["shown"] == 20
+    assert seen["cleared"] == 0

@@ -1,0 +1,97 @@
+"""Every example of the documentation runs, and the pages name what there is."""
+
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import dpsvi
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted(p for p in DOCS.rglob("*.md") if not {"_build", "generated"} & set(p.parts))
+MODULES = [p for p in sorted((ROOT / "dpsvi").rglob("*.py")) if ">>> " in p.read_text("utf-8")]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def name_of(path):
+    return path.relative_to(ROOT).with_suffix("").as_posix()
+
+
+def skip_without_texts(text):
+    """Where gensim, which holds the Lee texts, cannot be installed."""
+    if "load_lee" in text:
+        pytest.importorskip("gensim")
+
+
+def run(test):
+    """Run the examples of a docstring or a page; says all that went wrong."""
+    said = []
+    doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.append)
+    assert not said, "".join(said)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_examples_of_pages(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # models that they save
+    text = page.read_text("utf-8")
+    skip_without_texts(text)
+    # What is no Python ends an example; lines keep their numbers.
+    text = re.sub(r"^(```|:::).*$", "", text, flags=re.M)
+    run(doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_examples_of_docstrings(path):
+    skip_without_texts(path.read_text("utf-8"))
+    name = name_of(path).removesuffix("/__init__").replace("/", ".")
+    for test in doctest.DocTestFinder().find(importlib.import_module(name), name):
+        run(test)
+
+
+def test_examples_of_the_readme(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names, text = {}, (ROOT / "README.md").read_text("utf-8")
+    skip_without_texts(text)
+    for block in re.findall(r"```python\n(.*?)```", text, re.S):
+        exec(compile(block, "README.md", "exec"), names)
+    assert names
+
+
+def test_the_reference_names_all_that_is_exported():
+    listed = re.findall(r"^   (\w+)$", (DOCS / "api.md").read_text("utf-8"), re.M)
+    assert sorted(listed) == sorted(set(dpsvi.__all__) - {"__version__"})
+
+
+def test_every_model_has_a_guide():
+    from dpsvi import models
+
+    pages = {path.stem for path in (DOCS / "guide").glob("*.md")}
+    assert pages >= {"dpsgd", *models.names()}
+
+
+def test_every_command_has_its_help():
+    from dpsvi.__main__ import COMMANDS
+
+    shown = re.findall(r"^```{command-help} (\w+)$", (DOCS / "commands.md").read_text(), re.M)
+    assert shown == list(COMMANDS)
+
+
+def test_links_of_pages_lead_somewhere():
+    for page in PAGES:
+        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text("utf-8")):
+            assert (page.parent / link).exists(), f"{page.name} links to {link}"
+        for path in re.findall(r"^```{include} (\S+)$", page.read_text("utf-8"), re.M):
+            assert (page.parent / path).exists(), f"{page.name} includes {path}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/strategies.md", "docs/engines.md"])
+def test_engines_and_strategies_are_named(page):
+    from dpsvi import engines, strategies
+
+    text = (ROOT / page).read_text("utf-8")
+    wanted = [] if "strategies" in page else engines.names()
+    wanted += [] if "engines" in page else strategies.names()
+    assert [name for name in wanted if not re.search(rf'[`"]{name}["`]', text)] == []

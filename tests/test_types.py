@@ -1,0 +1,52 @@
+"""What type checkers and editors are told is true."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dpsvi
+from dpsvi.estimators import engine_parameters
+from dpsvi.estimators.run_options import RestartOptions
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_types_and_the_lazy_table_name_the_same():
+    tree = ast.parse((ROOT / "dpsvi" / "__init__.py").read_text("utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    assert ast.unparse(block.test) == "TYPE_CHECKING"
+    told = {
+        alias.asname: f"{line.module}.{alias.name}" for line in block.body for alias in line.names
+    }
+    assert sorted(told) == sorted(set(dpsvi.__all__) - {"__version__"})
+    for name, place in told.items():
+        module, _, attribute = place.rpartition(".")
+        found = getattr(__import__(module, fromlist=[attribute]), attribute)
+        assert found is getattr(dpsvi, name), name
+
+
+def test_run_options_are_the_parameters_that_every_estimator_has():
+    assert RestartOptions.__annotations__.keys() == engine_parameters._DEFAULTS.keys()
+
+
+def test_an_unknown_parameter_is_refused():
+    with pytest.raises(TypeError, match="n_componentz"):
+        dpsvi.DPSVILDA(n_componentz=3)
+
+
+def test_mypy_reads_the_public_face(tmp_path):
+    """mypy --strict finds nothing in a program that is right, and each line that is wrong."""
+    example = ROOT / "tests" / "tools" / "typed_example.py"
+    answer = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir",
+         tmp_path, example],
+        cwd=ROOT, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    found = {int(n) for n in re.findall(r"^\S+:(\d+): error", answer.stdout, re.M)}
+    lines = enumerate(example.read_text("utf-8").splitlines(), 1)
+    wrong = {number for number, line in lines if "# wrong" in line}
+    assert found == wrong, answer.stdout + answer.stderr

@@ -1,0 +1,40 @@
+"""The ledger of all steps: shards, what is left to do, where segments end."""
+
+import numpy as np
+
+from dpsvi.training.ledger import Cuts, Passes
+
+
+def test_shards_are_disjoint_and_the_order_differs():
+    passes = Passes(100, 10, 2, seed=1, n_shards=3)
+    seen = {}
+    for worker in range(3):
+        while work := passes.grant(worker, 3, owners=range(3)):
+            seen.setdefault((work.epoch, work.shard), []).extend(passes.items(work))
+            passes.done(worker, work)
+            assert work.shard == worker
+    assert passes.finished
+    for shard in range(3):
+        assert sorted(seen[0, shard]) == list(range(shard, 100, 3))
+        assert seen[0, shard] != seen[1, shard]
+
+
+def test_a_position_is_the_rest_of_the_work():
+    """JSON of a ledger with steps in three states: done, given out, given back."""
+    passes = Passes(95, 10, 2, seed=1, n_shards=2)
+    first, second = passes.grant(0, 2), passes.grant(1, 3)
+    passes.done(0, first, 1)
+    again = Passes.resume(95, 10, 2, passes.position())
+    rest = []
+    while work := again.grant(0, 4):
+        rest.append(again.items(work))
+        again.done(0, work)
+    done = passes.items(first._replace(last=first.first + 1))
+    counts = np.bincount(np.concatenate(rest), minlength=95)
+    assert np.all(counts[done] == 1) and np.all(np.delete(counts, done) == 2)
+    assert second.n_steps == 3 and again.finished
+
+
+def test_cuts():
+    cuts = Cuts(7, 0.5)
+    assert [cuts.after(step) for step in (0, 3, 4, 6, 7, 11)] == [4, 4, 7, 7, 11, 14]

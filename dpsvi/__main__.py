@@ -27,6 +27,7 @@ from dpsvi.errors import (
     Terminated,
     UsageError,
 )
+from dpsvi.training.signals import ENDING
 
 COMMANDS = {
     "fit": "fit a model and write a run folder",
@@ -51,7 +52,7 @@ def _handle_signals() -> None:
         seen.append(number)
         raise Terminated(number)
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+    for number in ENDING:
         signal.signal(number, on_signal)
 
 

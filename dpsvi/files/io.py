@@ -29,20 +29,27 @@ def atomic_path(path):
     os.close(handle)
     try:
         yield Path(name)
-        with open(name, "rb") as file:
+        with open(name, "r+b") as file:  # Windows flushes only what may be written to
             os.fsync(file.fileno())
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(name, 0o666 & ~umask)
         os.replace(name, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _flush_folder(path.parent)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _flush_folder(path):
+    """Let a new name in a folder outlast a power cut."""
+    if not hasattr(os, "O_DIRECTORY"):  # Windows opens no folders
+        return
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def write_text(path, text: str) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import signal
 import threading
 
-_NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+# Those that ask a fit to end.  Windows has no SIGUSR1.
+ENDING = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGUSR1") if hasattr(signal, name)
+)
 
 
 class Deferred:
@@ -24,7 +27,7 @@ class Deferred:
 
     def __enter__(self):
         if threading.current_thread() is threading.main_thread():
-            for number in _NUMBERS:
+            for number in ENDING:
                 if callable(handler := signal.getsignal(number)):
                     self._handlers[number] = handler
                     signal.signal(number, self._keep)

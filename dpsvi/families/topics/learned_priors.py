@@ -15,11 +15,11 @@ from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.kernels.jit import as_items, compile_local
 from dpsvi.training.task import make_works
 
-MOST_DOCUMENTS = 200
+MOST_DOCUMENTS = 2000
 MOST_VALUES = 2**22  # numbers in the rows of their words
 STEP = 2.0  # between the concentrations that are compared
 RANGE = 64.0  # the one learned is within this factor of the one that was used
-CLOSE = 0.015  # a difference of perplexity that does not count
+UP, DOWN = 0.01, 0.015  # differences of perplexity that do not count
 ETA_RANGE = 4.0  # a learned eta is within this factor of the one that was used
 
 
@@ -35,7 +35,7 @@ class WithoutOwn:
     items : Items
     n_topics : int
     rng : numpy.random.Generator
-        Chooses the documents, 200 at most.
+        Chooses the documents, 2,000 at most, fewer where they are long or topics are many.
     n_jobs : int
         Threads; they do not change the results.
     """
@@ -108,9 +108,10 @@ def learned_concentration(state, items, shares, used, rng, n_jobs=1) -> float:
     """Sum of alpha that predicts documents best from topics without their own counts.
 
     With a document's own counts in the topics, each looks as if it had a topic of its own, and the
-    answer would be far too small.  The other documents' topics still know of it, a little; so what
-    was used stays if its perplexity is within 1.5 % of the best, and else the largest such
-    concentration counts.
+    answer would be far too small.  The other documents' topics still know of it, a little, so that
+    the best is still too small, most of all with many topics.  Therefore the largest concentration
+    counts that is within 1 % of the best perplexity; and where that is below what was used, the
+    largest within 1.5 %, but no more than was used.
 
     Parameters
     ----------
@@ -125,17 +126,20 @@ def learned_concentration(state, items, shares, used, rng, n_jobs=1) -> float:
     without = WithoutOwn(state, items, len(shares), rng, n_jobs)
     if len(shares) == 1 or not without.n_hidden:
         return used
-    slack = np.log1p(CLOSE) * without.n_hidden
     known = {used: without.log_likelihood(used * shares)}
+
+    def largest(share):
+        slack = np.log1p(share) * without.n_hidden
+        return max(total for total, found in known.items() if found >= max(known.values()) - slack)
+
     for factor in (STEP, 1 / STEP):
         total = used * factor
         while 1 / RANGE <= total / used <= RANGE:
             known[total] = without.log_likelihood(total * shares)
-            if known[total] < max(known.values()) - slack:
+            if known[total] < max(known.values()) - np.log1p(DOWN) * without.n_hidden:
                 break
             total *= factor
-    close = [total for total, value in known.items() if value >= max(known.values()) - slack]
-    return used if used in close else max(close)
+    return max(largest(UP), min(used, largest(DOWN)))
 
 
 def learned_eta(state, n_topics) -> float:

@@ -6,6 +6,7 @@ from reference.lda import TopicCorpus, collapsed_step, documents_of
 from scipy.special import gammaln
 
 from dpsvi import DPSVIHDP, DPSVILDA
+from dpsvi.families.topics import learned_priors
 from dpsvi.families.topics.learned_priors import (
     RANGE,
     WithoutOwn,
@@ -28,7 +29,7 @@ def test_topics_without_the_own_counts_of_a_document(corpus):
     alpha, eta = state.model.hyper[:5], lda.topic_word_prior_
     lam = lda.components_.astype(np.float64)
     documents, first = documents_of(corpus), 0
-    order = np.random.default_rng(0).permutation(corpus.n_items)[:200]
+    order = np.random.default_rng(0).permutation(corpus.n_items)
     for d in order[:20]:
         ids, counts = documents[d]
         gamma = alpha + counts.sum() / 5
@@ -100,6 +101,32 @@ def test_documents_of_one_token_say_nothing(n_topics):
     X = np.eye(30, dtype=int)
     model = DPSVILDA(n_topics, max_iter=2, random_state=0).fit(X)
     assert np.all(np.isfinite(model.doc_topic_prior_) & (model.doc_topic_prior_ > 0))
+
+
+@pytest.mark.parametrize(
+    "perplexities, expected",
+    [
+        ({0.5: 101.2, 1: 100, 2: 100.9, 4: 101.3}, 2),  # larger ones need not be better
+        ({0.25: 100, 0.5: 100.5, 1: 101.2, 2: 103}, 1),  # smaller ones have to be
+        ({0.25: 100, 0.5: 101.4, 1: 104, 2: 109}, 0.5),
+        ({1: 106, 2: 103, 4: 100, 8: 100.9, 16: 102}, 8),
+    ],
+)
+def test_which_concentration_is_chosen(perplexities, expected, monkeypatch):
+    """Topics know of the documents that they are judged by, so the best is too small."""
+
+    class Without:
+        n_hidden = 1000.0
+
+        def __init__(self, *given):
+            pass
+
+        def log_likelihood(self, alpha):
+            return -self.n_hidden * np.log(perplexities.get(float(np.sum(alpha)) / 5, 200))
+
+    monkeypatch.setattr(learned_priors, "WithoutOwn", Without)
+    found = learned_concentration(None, None, np.full(2, 0.5), 5.0, None)
+    assert found == 5 * expected
 
 
 def test_ranges(corpus):

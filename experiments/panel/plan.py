@@ -53,7 +53,8 @@ def runs(wanted: Wanted, corpora: Mapping[str, dict]) -> list[Settings]:
 def grid(wanted: Wanted, corpora: Mapping[str, dict]) -> list[Settings]:
     """Return the fits that show how far the defaults are from the best of fixed settings.
 
-    Every corpus at the number of topics at which it is drawn.
+    Every corpus at the number of topics at which it is drawn, after as many of `GRID_PASSES` and
+    `GRID_MEAN_FIELD_PASSES` as are wanted.
     """
     seconds = max(wanted.seconds, GRID_SECONDS)
     planned = []
@@ -62,6 +63,8 @@ def grid(wanted: Wanted, corpora: Mapping[str, dict]) -> list[Settings]:
         for entrant, options in grid_entrants().items():
             mean_field = options.get("local_step") == "mean_field"
             for passes in GRID_MEAN_FIELD_PASSES if mean_field else (GRID_PASSES,):
+                if passes not in wanted.passes:
+                    continue
                 planned.append(
                     Settings(
                         name, corpora[name]["bytes"], wanted.documents, topics, entrant, OURS,

@@ -21,6 +21,7 @@ _LAZY = {
     "VirtualCluster": "dpsvi.cluster.virtual",
     "Corpus": "dpsvi.corpus",
     "as_corpus": "dpsvi.corpus",
+    "forecast": "dpsvi.estimators.forecast",
     "load_corpus": "dpsvi.corpus",
     "load": "dpsvi.models",
 }
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dpsvi.corpus import Corpus as Corpus
     from dpsvi.corpus import as_corpus as as_corpus
     from dpsvi.corpus import load_corpus as load_corpus
+    from dpsvi.estimators.forecast import forecast as forecast
     from dpsvi.models import load as load
     from dpsvi.models.dp_mixture import DPSVIDPMixture as DPSVIDPMixture
     from dpsvi.models.gaussian_mixture import DPSVIGaussianMixture as DPSVIGaussianMixture

@@ -19,7 +19,8 @@ MOST_DOCUMENTS = 2000
 MOST_VALUES = 2**22  # numbers in the rows of their words
 STEP = 2.0  # between the concentrations that are compared
 RANGE = 64.0  # the one learned is within this factor of the one that was used
-UP, DOWN = 0.01, 0.015  # differences of perplexity that do not count
+NOISE = 0.01  # nats a token; beyond a concentration that is worse by so much no other is looked at
+TOO_SMALL = 2.0  # factor between the best for new documents and for those of the fit
 ETA_RANGE = 4.0  # a learned eta is within this factor of the one that was used
 
 
@@ -109,9 +110,7 @@ def learned_concentration(state, items, shares, used, rng, n_jobs=1) -> float:
 
     With a document's own counts in the topics, each looks as if it had a topic of its own, and the
     answer would be far too small.  The other documents' topics still know of it, a little, so that
-    the best is still too small, most of all with many topics.  Therefore the largest concentration
-    counts that is within 1 % of the best perplexity; and where that is below what was used, the
-    largest within 1.5 %, but no more than was used.
+    the best is too small, by about a factor of two: twice the best is taken.
 
     Parameters
     ----------
@@ -127,19 +126,14 @@ def learned_concentration(state, items, shares, used, rng, n_jobs=1) -> float:
     if len(shares) == 1 or not without.n_hidden:
         return used
     known = {used: without.log_likelihood(used * shares)}
-
-    def largest(share):
-        slack = np.log1p(share) * without.n_hidden
-        return max(total for total, found in known.items() if found >= max(known.values()) - slack)
-
     for factor in (STEP, 1 / STEP):
         total = used * factor
         while 1 / RANGE <= total / used <= RANGE:
             known[total] = without.log_likelihood(total * shares)
-            if known[total] < max(known.values()) - np.log1p(DOWN) * without.n_hidden:
+            if known[total] < max(known.values()) - NOISE * without.n_hidden:
                 break
             total *= factor
-    return max(largest(UP), min(used, largest(DOWN)))
+    return min(TOO_SMALL * max(known, key=known.get), used * RANGE)
 
 
 def learned_eta(state, n_topics) -> float:

@@ -106,14 +106,14 @@ def test_documents_of_one_token_say_nothing(n_topics):
 @pytest.mark.parametrize(
     "perplexities, expected",
     [
-        ({0.5: 101.2, 1: 100, 2: 100.9, 4: 101.3}, 2),  # larger ones need not be better
-        ({0.25: 100, 0.5: 100.5, 1: 101.2, 2: 103}, 1),  # smaller ones have to be
-        ({0.25: 100, 0.5: 101.4, 1: 104, 2: 109}, 0.5),
-        ({1: 106, 2: 103, 4: 100, 8: 100.9, 16: 102}, 8),
+        ({0.5: 102, 1: 100, 2: 102}, 2),
+        ({0.25: 100, 0.5: 100.5, 1: 101.2, 2: 103}, 0.5),
+        ({0.5: 100.1, 1: 100, 2: 100.2, 4: 99.5, 8: 101}, 8),  # what is a little worse is no end
+        ({2.0**i: 100 - i for i in range(-6, 7)}, RANGE),
     ],
 )
-def test_which_concentration_is_chosen(perplexities, expected, monkeypatch):
-    """Topics know of the documents that they are judged by, so the best is too small."""
+def test_twice_the_best_concentration_is_taken(perplexities, expected, monkeypatch):
+    """Topics know of the documents that they are judged by."""
 
     class Without:
         n_hidden = 1000.0

@@ -114,6 +114,10 @@ class DPSVIGaussianMixture(MixtureEstimator):
 
     Notes
     -----
+    `posterior_samples` draws ``"weights"``, ``"means"``, ``"covariances"`` and ``"precisions"``,
+    which are their inverses: precisions are `precisions_` on average, covariances are larger than
+    `covariances_`, or have no mean at all.
+
     Inference is in float64; for float32 data the fitted arrays, responsibilities and scores are
     float32.
 
@@ -182,6 +186,9 @@ class DPSVIGaussianMixture(MixtureEstimator):
 
     def _weight_attributes(self, state):
         return {"weight_concentration_": counts(state)}
+
+    def _draw_weights(self, n_samples, rng):
+        return {"weights": dirichlet.draw(counts(self._state), n_samples, rng)}
 
 
 ESTIMATOR = DPSVIGaussianMixture

@@ -237,6 +237,10 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
             "intercept_": fitted["intercept_"][None],
         }
 
+    def _draw_posterior(self, n_samples, rng) -> dict:
+        drawn = super()._draw_posterior(n_samples, rng)
+        return drawn | {name: drawn[name][:, None] for name in ("coef", "intercept")}
+
     def predict_proba(self, X: Any, groups: ArrayLike | None = None) -> np.ndarray:
         """Probabilities of the two classes, what is not known of the coefficients included.
 

@@ -249,6 +249,11 @@ class DPSVIHierarchicalRegressor(RegressorMixin, HierarchicalEstimator):
         *_, a, b = state.natural()[0]
         return super()._fitted(state) | {"noise_precision_": float(a / b)}
 
+    def _draw_posterior(self, n_samples, rng) -> dict:
+        *_, a, b = self._state.natural()[0]
+        noise = {"noise_precision": rng.gamma(a, 1 / b, n_samples)}
+        return super()._draw_posterior(n_samples, rng) | noise
+
     def predict(self, X: Any, groups: ArrayLike | None = None, return_std: bool = False) -> Any:
         """Mean, and if asked for standard deviation, of y given x.
 

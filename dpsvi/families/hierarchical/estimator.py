@@ -44,6 +44,10 @@ _TEXTS = {
         between groups.
     {fitted}""",
     "notes": """\
+    `posterior_samples` draws ``"coef"`` and ``"intercept"`` of the population (without groups, of
+    the one group), ``"group_coef"``, ``"group_intercept"`` and ``"population_covariance"``; the
+    regressor draws ``"noise_precision"``, too.  The intercept is 0 without `fit_intercept`.
+
     With one batch of all groups, ``learning_rate=1`` is coordinate ascent and needs the fewest
     passes.  Features are shifted to mean 0 inside; priors and results are those of the features as
     they were given.  The ``score`` in `history_` is the mean term of the ELBO of the held-out
@@ -224,7 +228,7 @@ class HierarchicalEstimator(ArrayEstimator):
 
     def _fitted(self, state) -> dict:
         kappa, center, w_inv, nu = self._population(state.natural()[0], state.model.hyper)
-        n, first = len(center), self._n_constants
+        n = len(center)
         spread = w_inv / (nu - n - 1)  # E[Lambda^-1]
         if "_training" in vars(self):
             labels, items = self._training
@@ -238,17 +242,48 @@ class HierarchicalEstimator(ArrayEstimator):
         else:  # read from a file
             kept = {name: vars(self)[name] for name in ("_labels", "_means", "_covariances")}
         back = np.linalg.inv(self._to_shifted(n))
-        coefficients = kept["_means"] @ back.T
-        intercept = coefficients[:, 0] + self._y_mean if first else np.zeros(len(coefficients))
+        coef, intercept = self._of_features(kept["_means"])
+        place = self._default_group(kept["_labels"])
         arrays = {
-            "coef_": coefficients[self._default_group(kept["_labels"]), first:],
-            "intercept_": intercept[self._default_group(kept["_labels"])],
-            "group_coef_": coefficients[:-1, first:],
+            "coef_": coef[place],
+            "intercept_": intercept[place],
+            "group_coef_": coef[:-1],
             "group_intercept_": intercept[:-1],
             "population_covariance_": back @ spread @ back.T,
         }
         groups = {"groups_": None if kept["_labels"] is None else np.array(kept["_labels"])}
         return kept | groups | {k: v.astype(self._dtype) for k, v in arrays.items()}
+
+    def _of_features(self, coefficients):
+        """Coefficients and intercepts of the features as they were given.
+
+        `coefficients`, (..., D), are those of the columns of :meth:`_design`.
+        """
+        back = np.linalg.inv(self._to_shifted(coefficients.shape[-1]))
+        unshifted, first = coefficients @ back.T, self._n_constants
+        constant = unshifted[..., 0] + self._y_mean if first else np.zeros(unshifted.shape[:-1])
+        return unshifted[..., first:], constant
+
+    def _draw_posterior(self, n_samples, rng) -> dict:
+        state = self._state
+        kappa, center, w_inv, nu = self._population(state.natural()[0], state.model.hyper)
+        factor = np.linalg.cholesky(w_inv / nu)
+        means, spread, _ = normal_wishart.draw(kappa, center, factor, nu, n_samples, rng)
+        known, root = self._means[:-1], np.linalg.cholesky(self._covariances[:-1])
+        group_coef = np.empty((n_samples, len(known), self.n_features_in_))
+        group_intercept = np.empty((n_samples, len(known)))
+        for i in range(n_samples):
+            noise = rng.standard_normal(known.shape)
+            drawn = known + np.einsum("jde,je->jd", root, noise)
+            group_coef[i], group_intercept[i] = self._of_features(drawn)
+        coef, intercept = self._of_features(means)
+        if self._labels is None:
+            coef, intercept = group_coef[:, 0], group_intercept[:, 0]
+        back = np.linalg.inv(self._to_shifted(len(center)))
+        return {
+            "coef": coef, "intercept": intercept, "group_coef": group_coef,
+            "group_intercept": group_intercept, "population_covariance": back @ spread @ back.T,
+        }  # fmt: skip
 
     @staticmethod
     def _default_group(labels) -> int:

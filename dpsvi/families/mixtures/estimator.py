@@ -62,7 +62,8 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
     * ``_weight_bound(counts) -> float``: A(N) of :mod:`dpsvi.families.mixtures.merging`;
     * ``_weights(state) -> array``: E[pi], (K,);
     * ``_weight_attributes(state) -> dict``: what is fitted besides ``weights_``;
-    * ``_weight_divergence(state) -> float``: KL of the weights from their prior, in nats.
+    * ``_weight_divergence(state) -> float``: KL of the weights from their prior, in nats;
+    * ``_draw_weights(n_samples, rng) -> dict``: ``"weights"``, and what is learned with them.
     """
 
     weights_: np.ndarray
@@ -174,6 +175,12 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
     def _divergence(self, state) -> float:
         components = posterior(state, self._expect).divergence(component_prior(state.model.hyper))
         return float(self._weight_divergence(state) + components.sum())
+
+    def _draw_posterior(self, n_samples, rng) -> dict:
+        drawn = self._draw_weights(n_samples, rng)
+        q = posterior(self._state, self._expect)
+        names = "means", "covariances", "precisions"
+        return drawn | dict(zip(names, q.sample(n_samples, rng), strict=True))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Responsibilities of the components for each point, of shape (n_samples, K)."""

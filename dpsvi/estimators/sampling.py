@@ -68,6 +68,47 @@ class Sampling:
             return draws
         return {name: array.astype(dtype, copy=False) for name, array in draws.items()}
 
+    def credible_intervals(
+        self, level: float = 0.9, n_samples: int = 1000, random_state: Any = None
+    ) -> dict[str, np.ndarray]:
+        """Where each parameter is with this probability: quantiles of :meth:`posterior_samples`.
+
+        Both tails have the same probability, and each number has an interval of its own.
+
+        Parameters
+        ----------
+        level : float in (0, 1], default=0.9
+            1 is from the least to the largest draw.
+        n_samples, random_state : as in :meth:`posterior_samples`
+            More draws make the ends more exact.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Lower and upper ends, of shape (2, ...), by the same names.
+
+        Raises
+        ------
+        ValueError, TypeError, NotFittedError, NotImplementedError
+            As :meth:`posterior_samples`; `level` is not allowed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(1000, 1))
+        >>> mixture = DPSVIGaussianMixture(random_state=0).fit(X)
+        >>> mixture.credible_intervals(0.95)["means"].round(1).ravel()
+        array([-0.1,  0. ])
+        """
+        check_number("level", level, low=0, high=1, open_low=True)
+        ends = [(1 - level) / 2, (1 + level) / 2]
+        draws = self.posterior_samples(n_samples, random_state)
+        return {
+            name: np.quantile(array, ends, axis=0, overwrite_input=True).astype(array.dtype)
+            for name, array in draws.items()
+        }
+
     def _draw_posterior(self, n_samples: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         raise NotImplementedError(
             f"{type(self).__name__} does not say how to draw from its posterior: "

@@ -96,6 +96,22 @@ def test_seeds_reproduce_draws(name, tmp_path):
 
 
 @every_member
+def test_credible_intervals_are_quantiles_of_the_draws(name):
+    estimator, *_ = fitted(name)
+    draws = estimator.posterior_samples(200, 5)
+    intervals = estimator.credible_intervals(0.8, n_samples=200, random_state=5)
+    assert intervals.keys() == draws.keys()
+    for quantity, (low, high) in intervals.items():
+        values = draws[quantity]
+        assert low.shape == values.shape[1:] and low.dtype == values.dtype
+        assert (np.sum(values < low, axis=0) == 20).all(), quantity
+        assert (np.sum(values > high, axis=0) == 20).all(), quantity
+    for level in (0, 1.5, "0.9"):
+        with pytest.raises((ValueError, TypeError), match="level must be a number > 0 and <= 1"):
+            estimator.credible_intervals(level)
+
+
+@every_member
 def test_hard_data_have_a_posterior(name, rng):
     member = members.get(name)
     for case, data in member.degenerate(rng).items():

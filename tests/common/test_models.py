@@ -7,6 +7,7 @@ import members
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tools.mpiexec import needs
 
@@ -289,6 +290,20 @@ def test_float32_is_near_float64(name, rng, tmp_path):
     again = member.answer(dpsvi.load(tmp_path), narrow_data)
     assert again.dtype == b.dtype == np.float32
     np.testing.assert_allclose(again, b, rtol=1e-5, atol=1e-6 * np.abs(b).max())
+
+
+@every_member
+def test_what_predicts_groups_fits_and_predicts_at_once(name, rng):
+    """As scikit-learn's clusterers; those that predict y have no use for it."""
+    member = members.get(name)
+    estimator, data = member.estimator(max_iter=2), member.data(rng, 60)
+    groups = hasattr(estimator, "predict") and not get_tags(estimator).target_tags.required
+    assert hasattr(estimator, "fit_predict") == groups
+    if groups:
+        found = estimator.fit_predict(**data)
+        fitted = fit(member, data, max_iter=2)
+        assert np.array_equal(found, fitted.predict(**data))
+        assert found.shape == (len(data["X"]),) and len(np.unique(found)) > 1
 
 
 @every_member

@@ -23,6 +23,7 @@ _LAZY = {
     "as_corpus": "dpsvi.corpus",
     "load_corpus": "dpsvi.corpus",
     "load": "dpsvi.models",
+    "select_components": "dpsvi.estimators.selection",
 }
 
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dpsvi.corpus import Corpus as Corpus
     from dpsvi.corpus import as_corpus as as_corpus
     from dpsvi.corpus import load_corpus as load_corpus
+    from dpsvi.estimators.selection import select_components as select_components
     from dpsvi.models import load as load
     from dpsvi.models.dp_mixture import DPSVIDPMixture as DPSVIDPMixture
     from dpsvi.models.gaussian_mixture import DPSVIGaussianMixture as DPSVIGaussianMixture

@@ -55,6 +55,7 @@ class SVIEstimator(Saving, Sampling, Fitting, BaseEstimator):
 
     _items: str  # what the data are made of, from `engine_parameters`
     _texts: ClassVar[dict[str, str]] = {}
+    _learns_size = False  # whether n_components is the most there can be, of which some stay empty
     _extra: tuple[str, ...] = ()  # more attributes that `fit` sets and the fitted model needs
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -73,7 +73,6 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
     mean_precision_: np.ndarray
     degrees_of_freedom_: np.ndarray
     _texts = {"components": _PARAMETERS, "attributes": _ATTRIBUTES}
-    _learns_size = False  # whether first components may be fewer than K
 
     def __init__(
         self, n_components, covariance_type, mean_precision_prior, mean_prior,

@@ -132,6 +132,7 @@ class DPSVIHDP(TopicEstimator):
     """
 
     _kind = "hdp"
+    _learns_size = True
     _defaults = DEFAULTS
     _alpha_parameter = "doc_concentration"
     _settings = (*TopicEstimator._settings, "topic_concentration")

@@ -63,7 +63,8 @@ class HierarchicalEstimator(ArrayEstimator):
 
     * ``_infer_groups(items, natural, floor, means, covariances, bound)``: a static method that
       fills the posteriors and the bounds of all groups, posteriors only where there is room;
-    * ``_target(y, reset, **more) -> float64 array``: the last column of the rows.
+    * ``_target(y, weight, reset, **more) -> float64 array``: what stands behind x in the rows,
+      before the weight.
     """
 
     groups_: np.ndarray | None
@@ -85,7 +86,10 @@ class HierarchicalEstimator(ArrayEstimator):
         check_number("mean_precision_prior", self.mean_precision_prior, low=0, open_low=True)
 
     @fit_method
-    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:  # fmt: skip
         """Learn population and groups.
 
         Parameters
@@ -94,15 +98,21 @@ class HierarchicalEstimator(ArrayEstimator):
         y : array-like of shape (n_samples,)
         groups : array-like of shape (n_samples,) or None, default=None
             Labels of the rows' groups, numbers or text.  None: all rows are one group.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            How often each row counts, >= 0; one of weight 0 is as if it were not there.  None:
+            each once.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y, groups=groups)
+        return self._fit(X, y, groups=groups, sample_weight=sample_weight)
 
     @fit_method
-    def partial_fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:  # fmt: skip
         """Go on learning the population with one pass over other groups, the next of a stream.
 
         A group whose label came before counts as a new one; known groups, `groups_`, are those of
@@ -110,28 +120,36 @@ class HierarchicalEstimator(ArrayEstimator):
 
         Parameters
         ----------
-        X, y, groups : as in :meth:`fit`
+        X, y, groups, sample_weight : as in :meth:`fit`
 
         Returns
         -------
         self
         """
-        return self._partial_fit(X, y, groups=groups)
+        return self._partial_fit(X, y, groups=groups, sample_weight=sample_weight)
 
-    def _read(self, X, y=None, *, reset, groups=None, **more):
+    def _read(self, X, y=None, *, reset, groups=None, sample_weight=None, **more):
         X, y = validate_data(
             self, X, y, reset=reset, dtype=[np.float64, np.float32], y_numeric=is_regressor(self)
         )
         if reset:
             self._dtype = str(X.dtype)
-            self._shift = X.mean(axis=0, dtype=np.float64) * self._n_constants
+        weight = self._weights_of_rows(sample_weight, len(X))
         labels, code = factorise(groups, len(X))
+        if not weight.all():  # the others are as if they were not there
+            used, code = np.unique(code[weight > 0], return_inverse=True)
+            labels = None if labels is None else labels[used]
+            X, y, weight = (array[weight > 0] for array in (X, y, weight))
+        if reset:
+            self._shift = np.average(X, axis=0, weights=weight) * self._n_constants
         order = np.argsort(code, kind="stable")
-        rows = np.empty((len(X), self._n_coefficients + 1))
-        rows[:, :-1] = self._design(X[order])
-        rows[:, -1] = self._target(y, reset, **more)[order]
-        if not np.isfinite(np.square(rows).sum(axis=0)).all():
-            raise ValueError(f"the squares of X or y overflow, the largest is {np.abs(rows).max()}")
+        rows = np.empty((len(X), self._n_coefficients + 2))
+        rows[:, :-2] = self._design(X[order])
+        rows[:, -2] = self._target(y, weight, reset, **more)[order]
+        rows[:, -1] = weight[order]
+        if not np.isfinite(rows[:, -1] @ np.square(rows[:, :-1])).all():
+            largest = np.abs(rows[:, :-1]).max()
+            raise ValueError(f"the squares of X or y overflow, the largest is {largest}")
         items = dense_items(rows, np.concatenate([[0], np.cumsum(np.bincount(code))]))
         self._training = labels, items  # see `_fitted`
         return items
@@ -151,15 +169,21 @@ class HierarchicalEstimator(ArrayEstimator):
         design[:, self._n_constants :] = X - self._shift
         return design
 
+    def _rows(self, items):
+        """Rows of all groups as three arrays: x, (n_samples, D), y and weights, (n_samples,)."""
+        rows = items.value.reshape(-1, self._n_coefficients + 2)
+        return rows[:, :-2], rows[:, -2], rows[:, -1]
+
     # --- priors and first parameters ----------------------------------------------------------
 
-    def _resolve_prior(self, X, scale, n_groups):
+    def _resolve_prior(self, X, weight, scale, n_groups):
         """Natural parameters and least pivots of the population's prior, and a wide variance.
 
         Parameters
         ----------
         X : float64 array, (n_samples, D)
             From :meth:`_design`.
+        weight : float64 array, (n_samples,)
         scale : float
             Variance of y.
         n_groups : int
@@ -172,7 +196,7 @@ class HierarchicalEstimator(ArrayEstimator):
             Of coefficients whose term alone has the variance of y.
         """
         n = X.shape[1]
-        square = np.einsum("nd,nd->d", X, X) / len(X)
+        square = np.einsum("n,nd,nd->d", weight, X, X) / weight.sum()
         rounding = np.zeros(n)
         rounding[self._n_constants :] = (1e-10 * self._shift) ** 2
         wide = scale / np.where(square > rounding, square, 1.0)

@@ -72,9 +72,7 @@ class Answers:
         """The states of :meth:`decode`, (n_samples,)."""
         return self.decode(X, lengths)[1]
 
-    def fit_predict(
-        self, X: Any, y: Any = None, lengths: ArrayLike | None = None
-    ) -> np.ndarray:
+    def fit_predict(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> np.ndarray:
         """Fit to X, then :meth:`predict` its states, (n_samples,).
 
         Parameters

@@ -24,6 +24,7 @@ _LAZY = {
     "forecast": "dpsvi.estimators.forecast",
     "load_corpus": "dpsvi.corpus",
     "load": "dpsvi.models",
+    "select_components": "dpsvi.estimators.selection",
 }
 
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from dpsvi.corpus import as_corpus as as_corpus
     from dpsvi.corpus import load_corpus as load_corpus
     from dpsvi.estimators.forecast import forecast as forecast
+    from dpsvi.estimators.selection import select_components as select_components
     from dpsvi.models import load as load
     from dpsvi.models.dp_mixture import DPSVIDPMixture as DPSVIDPMixture
     from dpsvi.models.gaussian_mixture import DPSVIGaussianMixture as DPSVIGaussianMixture

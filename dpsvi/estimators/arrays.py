@@ -114,6 +114,22 @@ class ArrayEstimator(SVIEstimator):
             self._dtype = str(X.dtype)
         return X
 
+    @staticmethod
+    def _weights_of_rows(sample_weight, n_samples):
+        """How often each row counts, float64, (n_samples,); raises ValueError if it cannot be."""
+        if sample_weight is None:
+            return np.ones(n_samples)
+        weight = np.asarray(sample_weight, dtype=np.float64)
+        if weight.shape != (n_samples,):
+            raise ValueError(
+                f"sample_weight must have shape ({n_samples},) as X has, got {weight.shape}"
+            )
+        bad = weight[~(np.isfinite(weight) & (weight >= 0))]
+        if len(bad) or not weight.any():
+            got = f"{bad[0]:g}" if len(bad) else "zeros only"
+            raise ValueError(f"sample_weight must be >= 0 and finite, and not all 0, got {got}")
+        return weight
+
     def _numbers(self, name):
         """A parameter as a float64 array; raises ValueError if it is not numbers."""
         try:

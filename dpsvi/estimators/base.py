@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 
 from dpsvi.estimators.fitting import Fitting
+from dpsvi.estimators.sampling import Sampling
 from dpsvi.estimators.saving import Saving
 
 RUN_ATTRIBUTES = """\
@@ -22,7 +23,7 @@ RUN_ATTRIBUTES = """\
 """
 
 
-class SVIEstimator(Saving, Fitting, BaseEstimator):
+class SVIEstimator(Saving, Sampling, Fitting, BaseEstimator):
     """Base of the estimators.
 
     A subclass is decorated by :func:`dpsvi.estimators.engine_parameters.engine_parameters`, names
@@ -39,6 +40,8 @@ class SVIEstimator(Saving, Fitting, BaseEstimator):
     * ``_fitted(state) -> dict``: the fitted attributes that do not depend on the training data;
     * ``_content() -> (arrays, dict)`` and ``_restore(arrays, meta)``: what :meth:`save` is to keep
       besides clocks and names, and how it is taken over;
+    * ``_draw_posterior(n_samples, rng) -> dict``: draws from the posterior, for
+      :meth:`posterior_samples`;
     * ``lower_bound_``, set by `_finish`, if it has the parameter `n_init`.
 
     What several estimators say of their parameters and attributes is written once, in `_texts` of
@@ -52,6 +55,7 @@ class SVIEstimator(Saving, Fitting, BaseEstimator):
 
     _items: str  # what the data are made of, from `engine_parameters`
     _texts: ClassVar[dict[str, str]] = {}
+    _learns_size = False  # whether n_components is the most there can be, of which some stay empty
     _extra: tuple[str, ...] = ()  # more attributes that `fit` sets and the fitted model needs
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -25,6 +25,15 @@ def take(items: Items, chosen) -> Items:
     return as_items(offsets, index, value, value.dtype)
 
 
+def points_and_weights(items: Items, n: int):
+    """Points, (n_items, n), and weights, (n_items,), of items of n numbers or one more.
+
+    What comes behind a point is its weight; others weigh 1.
+    """
+    rows = items.value.reshape(count(items), -1)
+    return rows[:, :n], rows[:, n] if rows.shape[1] > n else np.ones(len(rows))
+
+
 @kernel
 def _copy(offsets, source, chosen, places, target):
     for i in range(chosen.shape[0]):

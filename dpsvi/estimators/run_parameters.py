@@ -133,9 +133,10 @@ class RunParameters:
         check_number("validation_size", size, low=1, high=n_items - 1, integer=True)
         return size
 
-    def _draw_seed(self) -> int:
-        return as_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+    def _draw_seed(self, random_state=None) -> int:
+        chosen = self.random_state if random_state is None else random_state
+        return as_random_state(chosen).randint(np.iinfo(np.int32).max)
 
-    def _sampler(self) -> np.random.Generator:
+    def _sampler(self, random_state=None) -> np.random.Generator:
         """One for draws from a fitted model: every process that asks has its own."""
-        return np.random.default_rng(self._draw_seed())
+        return np.random.default_rng(self._draw_seed(random_state))

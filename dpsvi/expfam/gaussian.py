@@ -131,6 +131,20 @@ def normalise(log_p, size, bound, total):
 
 
 @inline_kernel
+def weigh(items, batch, first, size, n, resp):
+    """Multiply responsibilities, (K, BLOCK), by the weights of the points of a block.
+
+    Points are items of `n` numbers; one number more is the weight of the point.
+    """
+    if items.offsets[batch[first] + 1] - items.offsets[batch[first]] == n:
+        return
+    for i in range(size):
+        weight = items.value[items.offsets[batch[first + i]] + n]
+        for k in range(resp.shape[0]):
+            resp[k, i] *= weight
+
+
+@inline_kernel
 def mirror(stats, n):
     """Copy the lower triangle of every component's ``r x x^T`` to the upper one."""
     if stats.shape[1] == 2 * n + 3:
@@ -184,8 +198,10 @@ def first_statistics(points, resp, center, diagonal=False):
     return origins, statistics(points, resp, origins, diagonal)
 
 
-def first_responsibilities(points, n_components, init_params, rng):
+def first_responsibilities(points, n_components, init_params, rng, weight=None):
     """Responsibilities to start from, (n, K): 0 or 1 by k-means, or random.
+
+    `weight`, (n,), says how often each point counts.
 
     With fewer distinct points than components k-means leaves some components empty.
     """
@@ -196,21 +212,24 @@ def first_responsibilities(points, n_components, init_params, rng):
 
     n_clusters = min(n_components, len(np.unique(points, axis=0)))
     seed = int(rng.integers(np.iinfo(np.int32).max))
-    labels = KMeans(n_clusters, n_init=1, random_state=seed).fit(points).labels_
-    return np.eye(n_components)[labels]
+    clusters = KMeans(n_clusters, n_init=1, random_state=seed).fit(points, sample_weight=weight)
+    return np.eye(n_components)[clusters.labels_]
 
 
-def default_covariance(X, diagonal=False):
+def default_covariance(X, diagonal=False, weight=None):
     """Covariance of the rows of X, (D, D), or its diagonal, (D,), made positive definite.
 
-    A millionth of every variance is added to it, that of constant features taken as 1.
+    A millionth of every variance is added to it, that of constant features taken as 1.  `weight`,
+    (n,), says how often each row counts.
     """
-    mean, n_chunk, n = X.mean(axis=0, dtype=np.float64), 10_000, X.shape[1]
+    weight = np.ones(len(X)) if weight is None else weight
+    mean, n_chunk, n = np.average(X, axis=0, weights=weight), 10_000, X.shape[1]
     scatter = np.zeros(n if diagonal else (n, n))
     for first in range(0, len(X), n_chunk):
         here = X[first : first + n_chunk] - mean
+        here *= np.sqrt(weight[first : first + n_chunk, None])
         scatter += (here * here).sum(axis=0) if diagonal else here.T @ here
-    covariance = scatter / max(1, len(X) - 1)
+    covariance = scatter / max(1, weight.sum() - 1)
     variance = covariance if diagonal else np.diag(covariance)
     more = 1e-6 * np.where(variance > 0, variance, 1.0)
     return covariance + (more if diagonal else np.diag(more))

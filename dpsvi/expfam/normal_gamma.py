@@ -48,6 +48,23 @@ def expected_log_det(row, n):
     return value
 
 
+def draw(kappa, mean, factor, nu, n_samples, rng):
+    """Draws of mu, of the variances 1 / lambda and of lambda, (n_samples, D) each.
+
+    Parameters
+    ----------
+    kappa, mean, factor, nu
+        In standard form: numbers, and float arrays of shape (D,).
+    n_samples : int
+    rng : numpy.random.Generator
+    """
+    shape = n_samples, len(mean)
+    precisions = rng.chisquare(nu, shape) / (nu * factor**2)
+    variances = 1 / precisions
+    means = mean + np.sqrt(variances / kappa) * rng.standard_normal(shape)
+    return means, variances, precisions
+
+
 def log_normaliser(w, nu):
     """Ln Z of the Gamma distributions, density ``lambda^(nu/2 - 1) ... / Z``, of all dimensions.
 

@@ -88,6 +88,32 @@ def expected_log_det(row, n):
     return value
 
 
+def draw(kappa, mean, factor, nu, n_samples, rng):
+    """Draws of mu, (n_samples, D), Lambda^-1 and Lambda, both (n_samples, D, D).
+
+    Parameters
+    ----------
+    kappa, mean, factor, nu
+        In standard form: numbers, and float arrays of shapes (D,) and (D, D).
+    n_samples : int
+    rng : numpy.random.Generator
+
+    Notes
+    -----
+    Bartlett's decomposition: ``Lambda = B A A^T B^T`` for any B with ``B B^T = W`` and a lower
+    triangular A of independent standard normal numbers, with the roots of chi-squared ones with
+    nu, nu - 1, ... degrees of freedom on its diagonal.
+    """
+    n = len(mean)
+    a = np.tril(rng.standard_normal((n_samples, n, n)), -1)
+    a[:, range(n), range(n)] = np.sqrt(rng.chisquare(nu - np.arange(n), (n_samples, n)))
+    half = a.swapaxes(1, 2) @ np.linalg.inv(factor) / math.sqrt(nu)
+    root = math.sqrt(nu) * factor @ np.linalg.inv(a).swapaxes(1, 2)  # half^-1
+    noise = rng.standard_normal((n_samples, n, 1)) / math.sqrt(kappa)
+    means = mean + (root @ noise)[..., 0]
+    return means, root @ root.swapaxes(1, 2), half.swapaxes(1, 2) @ half
+
+
 def log_normaliser(w_inv, nu):
     """Ln Z of the Wishart distribution, where its density is ``|Lambda|^((nu-D-1)/2) ... / Z``."""
     from scipy.special import multigammaln

@@ -119,6 +119,26 @@ def expected_log_weights(rows, prior):
         before += digamma(b[i]) - both
 
 
+def draw_weights(order, a, b, n_samples, rng):
+    """Draws of pi, (n_samples, K); what is missing to a sum of 1 lies beyond component K.
+
+    Parameters
+    ----------
+    order : int array, (K,)
+        Whose stick it is.
+    a, b : float arrays, (K,)
+        Of the sticks, ``Beta(a, b)``.
+    n_samples : int
+    rng : numpy.random.Generator
+    """
+    share = rng.beta(a, b, (n_samples, len(a)))
+    left = np.cumprod(1 - share[:, :-1], axis=1)
+    weights = np.empty(share.shape)
+    weights[:, order] = share
+    weights[:, order[1:]] *= left
+    return weights
+
+
 class Sticks(NamedTuple):
     """Q(V, omega)."""
 
@@ -143,6 +163,19 @@ class Sticks(NamedTuple):
         weights[self.order] = share * np.cumprod(np.append(1.0, 1.0 - share[:-1]))
         return weights / weights.sum()
 
+    def draw(self, n_samples, rng) -> dict:
+        """Draws of the weights, (n_samples, K), and of omega, (n_samples,), unless it is given."""
+        weights = draw_weights(self.order, self.a, self.b, n_samples, rng)
+        if len(self.prior) == 1:
+            return {"weights": weights}
+        shape, rate = self._concentration()
+        return {"weights": weights, "concentration": rng.gamma(shape, 1 / rate, n_samples)}
+
+    def _concentration(self):
+        """Shape and rate of q(omega)."""
+        shape = self.prior[0] + len(self.a)
+        return shape, shape / self.concentration
+
     def bound(self) -> float:
         """A(N): the most that weights contribute to the ELBO of these counts, in nats."""
         from scipy.special import betaln, psi
@@ -151,8 +184,7 @@ class Sticks(NamedTuple):
         value = np.sum(betaln(self.a, self.b))
         if len(self.prior) == 1:
             return float(value + n_sticks * math.log(omega))
-        shape = self.prior[0] + n_sticks
-        rate = shape / omega
+        shape, rate = self._concentration()
         value += n_sticks * (psi(shape) - math.log(rate))
         return float(value - gamma.kl(shape, rate, *self.prior))
 

@@ -89,6 +89,30 @@ def moments(natural, precision, weight, n, matrix, inverse, out):
 
 
 @kernel
+def draw_all(natural, precision, weight, n, drawn):
+    """Turn standard normal numbers into draws of every x, whose moments :func:`moments` gives.
+
+    Parameters
+    ----------
+    natural, precision, weight, n
+        As in :func:`all_moments`.
+    drawn : float64 array, (n_samples, n, n_rows)
+        Overwritten.
+    """
+    matrix, inverse, out = np.empty((n, n)), np.empty((n, n)), np.empty(natural.shape[1])
+    mean = out[n * (n + 1) // 2 :]
+    for r in range(natural.shape[0]):
+        moments(natural[r], precision, weight, n, matrix, inverse, out)
+        for s in range(drawn.shape[0]):
+            # The covariance is L^-T L^-1: entry j needs the noise from j on only.
+            for j in range(n):
+                value = mean[j]
+                for i in range(j, n):
+                    value += inverse[i, j] * drawn[s, i, r]
+                drawn[s, j, r] = value
+
+
+@kernel
 def all_moments(natural, precision, weight, n, out, log_dets):
     """:func:`moments` of every row of `natural`; `out` and `log_dets` are written."""
     matrix, inverse = np.empty((n, n)), np.empty((n, n))

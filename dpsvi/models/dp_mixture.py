@@ -108,6 +108,10 @@ class DPSVIDPMixture(MixtureEstimator):
 
     Notes
     -----
+    `posterior_samples` draws ``"weights"``, which sum to less than 1, since a little weight is
+    beyond the truncation; ``"means"``, ``"covariances"`` and ``"precisions"``, as
+    :class:`~dpsvi.DPSVIGaussianMixture`; and ``"concentration"``, if it is learned.
+
     Components keep their numbers from call to call, so that predictions can be compared; sticks go
     by size at all times.
 
@@ -203,6 +207,9 @@ class DPSVIDPMixture(MixtureEstimator):
 
     def _weight_divergence(self, state) -> float:
         return read_sticks(state).divergence()
+
+    def _draw_weights(self, n_samples, rng):
+        return read_sticks(self._state).draw(n_samples, rng)
 
 
 ESTIMATOR = DPSVIDPMixture

@@ -19,7 +19,7 @@ The layout of the one row of lam, and why it is one row, is told in
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal, Unpack
+from typing import Any, Literal, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,7 @@ from scipy.special import gammaln
 
 from dpsvi.base import Model
 from dpsvi.estimators.engine_parameters import engine_parameters
+from dpsvi.estimators.fitting import fit_method
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import dirichlet
 from dpsvi.families.mixtures import mixture
@@ -114,6 +115,10 @@ class DPSVIGaussianMixture(MixtureEstimator):
 
     Notes
     -----
+    `posterior_samples` draws ``"weights"``, ``"means"``, ``"covariances"`` and ``"precisions"``,
+    which are their inverses: precisions are `precisions_` on average, covariances are larger than
+    `covariances_`, or have no mean at all.
+
     Inference is in float64; for float32 data the fitted arrays, responsibilities and scores are
     float32.
 
@@ -166,6 +171,41 @@ class DPSVIGaussianMixture(MixtureEstimator):
         super().check_params()
         self._check_positive("weight_concentration_prior")
 
+    @fit_method
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the model from X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            How often each point counts, >= 0; one of weight 0 is as if it were not there.  None:
+            each once.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight=sample_weight)
+
+    @fit_method
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Go on learning with one pass over X, the next data of a stream.
+
+        The first call also sets the priors that are None and the first parameters, so let it
+        have enough data to tell both.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`
+
+        Returns
+        -------
+        self
+        """
+        return self._partial_fit(X, y, sample_weight=sample_weight)
+
     def _alpha(self):
         alpha = self.weight_concentration_prior
         return 1 / self.n_components if alpha is None else alpha
@@ -182,6 +222,9 @@ class DPSVIGaussianMixture(MixtureEstimator):
 
     def _weight_attributes(self, state):
         return {"weight_concentration_": counts(state)}
+
+    def _draw_weights(self, n_samples, rng):
+        return {"weights": dirichlet.draw(counts(self._state), n_samples, rng)}
 
 
 ESTIMATOR = DPSVIGaussianMixture

@@ -178,6 +178,7 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
     @fit_method
     def partial_fit(
         self, X: Any, y: Any, groups: ArrayLike | None = None, classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:  # fmt: skip
         """Go on learning the population with one pass over other groups, the next of a stream.
 
@@ -186,7 +187,7 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
 
         Parameters
         ----------
-        X, y, groups : as in :meth:`fit`
+        X, y, groups, sample_weight : as in :meth:`fit`
         classes : array-like of shape (2,) or None, default=None
             The classes, at the first call; None: those of its y.
 
@@ -194,9 +195,10 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
         -------
         self
         """
-        return self._partial_fit(X, y, groups=groups, classes=classes)
+        more = dict(groups=groups, sample_weight=sample_weight, classes=classes)
+        return self._partial_fit(X, y, **more)
 
-    def _target(self, y, reset, classes=None):
+    def _target(self, y, weight, reset, classes=None):
         check_classification_targets(y)
         if reset:
             kind = type_of_target(y, input_name="y", raise_unknown=True)
@@ -216,11 +218,11 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
         return np.where(y == self._classes[1], 1.0, -1.0)
 
     def _start(self, items, total, rng):
-        rows = items.value.reshape(-1, self._n_coefficients + 1)
-        X, n_groups = rows[:, :-1], count(items)
-        natural, floor, wide = self._resolve_prior(X, 1.0, n_groups)
+        X, signs, weight = self._rows(items)
+        n_groups = count(items)
+        natural, floor, wide = self._resolve_prior(X, weight, 1.0, n_groups)
         # E[s | x] = 2 Phi(x^T beta) - 1, about 0.8 x^T beta
-        pooled = least_squares(X, rows[:, -1]) / 0.8
+        pooled = least_squares(X, signs, weight) / 0.8
         model = self._model((1, len(natural)), natural[None], pack(natural, floor))
         sums = first_sums(pooled, wide, n_groups) * (total / n_groups)
         return State.resume(model, sums[None], self._n_threads)
@@ -236,6 +238,10 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
             "coef_": fitted["coef_"][None],
             "intercept_": fitted["intercept_"][None],
         }
+
+    def _draw_posterior(self, n_samples, rng) -> dict:
+        drawn = super()._draw_posterior(n_samples, rng)
+        return drawn | {name: drawn[name][:, None] for name in ("coef", "intercept")}
 
     def predict_proba(self, X: Any, groups: ArrayLike | None = None) -> np.ndarray:
         """Probabilities of the two classes, what is not known of the coefficients included.

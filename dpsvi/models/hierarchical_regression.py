@@ -58,7 +58,8 @@ from dpsvi.training.state import State
 def infer_group(rows, noise, group):
     """Fill mean and covariance of a group whose prior is known.
 
-    Returns ``|y - X m_j|^2``, ``tr(X^T X S_j)`` and ``ln|S_j|``; `noise` is E[tau].
+    Returns ``|y - X m_j|^2``, ``tr(X^T X S_j)`` and ``ln|S_j|``; `noise` is E[tau].  Each row
+    counts as often as its last number, its weight, says.
     """
     n = group.mean.shape[0]
     precision, gradient = group.factor, group.gradient
@@ -68,7 +69,7 @@ def infer_group(rows, noise, group):
         for d in range(n):
             error -= rows[i, d] * group.prior_mean[d]
         for d in range(n):
-            weighted = noise * rows[i, d]
+            weighted = noise * rows[i, n + 1] * rows[i, d]
             gradient[d] += weighted * error
             for e in range(d + 1):
                 precision[d, e] += weighted * rows[i, e]
@@ -85,7 +86,7 @@ def infer_group(rows, noise, group):
         error = rows[i, n]
         for d in range(n):
             error -= rows[i, d] * group.mean[d]
-        square += error * error
+        square += rows[i, n + 1] * error * error
     return square, spread / noise, -log_det
 
 
@@ -99,7 +100,7 @@ def local(shared, scale, hyper, items, batch, work):
         rows = rows_of(items, i, n)
         square, spread, _ = infer_group(rows, noise, group)
         add_group(group, stats[:-2])
-        stats[-2] += 0.5 * rows.shape[0]
+        stats[-2] += 0.5 * rows[:, n + 1].sum()
         stats[-1] += 0.5 * (square + spread)
     work.touched[0] = 0
     return 1
@@ -122,7 +123,7 @@ def infer(items, natural, floor, means, covariances, bound):
         square, _, log_det = infer_group(rows, noise, group)
         if means.shape[0] > 0:
             keep_group(group, means, covariances, i)
-        fit = rows.shape[0] * (log_noise - math.log(2.0 * math.pi)) - noise * square
+        fit = rows[:, n + 1].sum() * (log_noise - math.log(2.0 * math.pi)) - noise * square
         bound[i] = constant + 0.5 * (fit + log_det - surprise(group))
 
 
@@ -215,25 +216,24 @@ class DPSVIHierarchicalRegressor(RegressorMixin, HierarchicalEstimator):
         super().check_params()
         self._check_positive("noise_shape_prior", "noise_rate_prior")
 
-    def _target(self, y, reset):
+    def _target(self, y, weight, reset):
         if y.dtype.kind not in "biuf":
             raise ValueError(f"y must be numbers, got {y[0]!r} ({y.dtype})")
         if reset:
-            self._y_mean = float(y.mean(dtype=np.float64)) if self._n_constants else 0.0
+            self._y_mean = float(np.average(y, weights=weight)) if self._n_constants else 0.0
         return y - self._y_mean
 
     def _start(self, items, total, rng):
-        rows = items.value.reshape(-1, self._n_coefficients + 1)
-        X, y = rows[:, :-1], rows[:, -1]
-        n_groups = count(items)
-        scale = y @ y / len(y) or 1.0
-        natural, floor, wide = self._resolve_prior(X, scale, n_groups)
+        X, y, weight = self._rows(items)
+        n_groups, n_rows = count(items), weight.sum()
+        scale = weight @ y**2 / n_rows or 1.0
+        natural, floor, wide = self._resolve_prior(X, weight, scale, n_groups)
         shape, rate = self.noise_shape_prior, self.noise_rate_prior
         shape = 1e-3 if shape is None else shape
         natural = np.append(natural, [shape, 1e-3 * scale if rate is None else rate])
-        pooled = least_squares(X, y)
-        error = y - X @ pooled
-        sums = np.append(first_sums(pooled, wide, n_groups), [0.5 * len(y), 0.5 * error @ error])
+        pooled = least_squares(X, y, weight)
+        noise = [0.5 * n_rows, 0.5 * weight @ (y - X @ pooled) ** 2]
+        sums = np.append(first_sums(pooled, wide, n_groups), noise)
         model = self._model((1, len(natural)), natural[None], pack(natural, floor))
         return State.resume(model, sums[None] * (total / n_groups), self._n_threads)
 
@@ -248,6 +248,11 @@ class DPSVIHierarchicalRegressor(RegressorMixin, HierarchicalEstimator):
     def _fitted(self, state) -> dict:
         *_, a, b = state.natural()[0]
         return super()._fitted(state) | {"noise_precision_": float(a / b)}
+
+    def _draw_posterior(self, n_samples, rng) -> dict:
+        *_, a, b = self._state.natural()[0]
+        noise = {"noise_precision": rng.gamma(a, 1 / b, n_samples)}
+        return super()._draw_posterior(n_samples, rng) | noise
 
     def predict(self, X: Any, groups: ArrayLike | None = None, return_std: bool = False) -> Any:
         """Mean, and if asked for standard deviation, of y given x.

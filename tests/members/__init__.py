@@ -41,6 +41,13 @@ class Member(NamedTuple):
         Parameters that `fit` refuses with a ValueError or TypeError whose text matches.
     others : dict
         Another value for each parameter that a fit which goes on may not change.
+    laws : callable(estimator, data) -> dict of text -> (callable, distribution)
+        What numbers the callable makes of draws of the posterior, (n_samples, ...), and their
+        distribution by scipy.stats, from the fitted attributes where they say enough.  The text
+        begins with the name of a quantity; each has one at least.
+    means : callable(estimator) -> dict of name -> (callable, array)
+        For quantities whose draws do not have the fitted attribute for a mean: what numbers the
+        callable makes of the draws, and their mean.
     monotone : bool
         Full batches at rate 1 are coordinate ascent, so that no step lowers the bound.
     """
@@ -51,6 +58,8 @@ class Member(NamedTuple):
     answer: Callable[..., Any]
     bad: list
     others: dict
+    laws: Callable[..., dict]
+    means: Callable[..., dict] = lambda estimator: {}
     monotone: bool = True
 
 

@@ -2,9 +2,38 @@
 
 from functools import partial
 
+import numpy as np
+from reference import laws as known
+from scipy import stats
+
 from dpsvi import DPSVIDPMixture
 from members import Member
-from members.gaussian_mixture import data, degenerate
+from members.gaussian_mixture import component_laws, data, degenerate, inverse
+
+
+def laws(mixture, data):
+    order = np.argsort(-mixture.counts_, kind="stable")
+    shape = 1.0 + len(order)  # concentration_shape and the number of sticks
+    return component_laws(mixture) | {
+        "weights": (
+            lambda draws: known.sticks(draws["weights"], order),
+            stats.beta(*mixture.weight_concentration_),
+        ),
+        "concentration": (
+            lambda draws: draws["concentration"],
+            stats.gamma(shape, scale=mixture.concentration_ / shape),
+        ),
+    }
+
+
+def means(mixture):
+    a, b = mixture.weight_concentration_
+    within = 1 - np.prod(b / (a + b))  # weight of the components up to the truncation
+    return {
+        "weights": (lambda draws: draws["weights"], within * mixture.weights_),
+        "covariances": (lambda draws: inverse(draws["covariances"]), mixture.precisions_),
+    }
+
 
 MEMBER = Member(
     estimator=partial(
@@ -34,4 +63,6 @@ MEMBER = Member(
         degrees_of_freedom_prior=4.0,
         covariance_prior=[[1.0, 0.0], [0.0, 1.0]],
     ),
+    laws=laws,
+    means=means,
 )

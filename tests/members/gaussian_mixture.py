@@ -3,6 +3,8 @@
 from functools import partial
 
 import numpy as np
+from reference import laws as known
+from scipy import stats
 
 from dpsvi import DPSVIGaussianMixture
 from members import Member
@@ -22,6 +24,43 @@ def degenerate(rng):
         "a constant feature": {"X": X * [1.0, 0.0]},
         "a row of zeros": {"X": np.concatenate([X, np.zeros((1, 2))])},
     }
+
+
+def component_laws(mixture):
+    kappa, nu = mixture.mean_precision_, mixture.degrees_of_freedom_
+    full = mixture.covariances_.ndim == 3
+    w_inv = nu.reshape(-1, *[1] * (1 + full)) * mixture.covariances_
+    law = known.normal_wishart if full else known.normal_gamma
+    mean, variance = law(kappa, mixture.means_, w_inv, nu)
+    return {
+        "means": (lambda draws: draws["means"], mean),
+        "means given precisions": (
+            lambda draws: kappa * known.distance(
+                draws["means"], draws["covariances"], mixture.means_
+            ),
+            stats.chi2(mixture.means_.shape[1]),
+        ),
+        "covariances": (lambda draws: variances(draws["covariances"], full), variance),
+        "precisions": (lambda draws: variances(inverse(draws["precisions"]), full), variance),
+    }  # fmt: skip
+
+
+def variances(covariances, full):
+    return np.diagonal(covariances, axis1=-2, axis2=-1) if full else covariances
+
+
+def inverse(matrices):
+    return np.linalg.inv(matrices) if matrices.ndim == 4 else 1 / matrices
+
+
+def laws(mixture, data):
+    alpha = mixture.weight_concentration_
+    weights = {"weights": (lambda draws: draws["weights"], known.dirichlet(alpha))}
+    return weights | component_laws(mixture)
+
+
+def means(mixture):
+    return {"covariances": (lambda draws: inverse(draws["covariances"]), mixture.precisions_)}
 
 
 MEMBER = Member(
@@ -49,4 +88,6 @@ MEMBER = Member(
         degrees_of_freedom_prior=4.0,
         covariance_prior=[[1.0, 0.0], [0.0, 1.0]],
     ),
+    laws=laws,
+    means=means,
 )

@@ -2,9 +2,37 @@
 
 from functools import partial
 
+import numpy as np
+from reference import laws as known
+from scipy import stats
+
 from dpsvi import DPSVIHDP
-from members import Member
+from members import Member, lda
 from members.lda import data, degenerate
+
+
+def sticks(model):
+    """Order and parameters of the sticks, from the tables of the topics."""
+    order = np.argsort(-model.tables_, kind="stable")
+    tables = model.tables_[order]
+    behind = tables.sum() - np.cumsum(tables)
+    return order, 1 + tables, model.topic_concentration + behind
+
+
+def laws(model, data):
+    order, a, b = sticks(model)
+    weights = stats.beta(a, b)
+    return lda.laws(model, data) | {
+        "topic_weights": (lambda draws: known.sticks(draws["topic_weights"], order), weights)
+    }
+
+
+def means(model):
+    _, a, b = sticks(model)
+    within = 1 - np.prod(b / (a + b))  # weight of the topics up to the truncation
+    weights = within * model.topic_weights_
+    return lda.means(model) | {"topic_weights": (lambda draws: draws["topic_weights"], weights)}
+
 
 MEMBER = Member(
     estimator=partial(DPSVIHDP, n_components=6, random_state=0, batch_size=32, max_iter=20),
@@ -26,5 +54,7 @@ MEMBER = Member(
         (dict(max_doc_update_iter=0), "max_doc_update_iter must be an integer >= 1, got 0"),
     ],
     others=dict(n_components=5),
+    laws=laws,
+    means=means,
     monotone=False,
 )

@@ -6,6 +6,7 @@ import numpy as np
 
 from dpsvi import DPSVIHierarchicalProbit
 from members import Member
+from members.hierarchical_regression import group_laws
 
 
 def data(rng, n):
@@ -61,4 +62,5 @@ MEMBER = Member(
         covariance_prior=[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         degrees_of_freedom_prior=9.0,
     ),  # fmt: skip
+    laws=partial(group_laws, noise=1.0),
 )

@@ -3,6 +3,8 @@
 from functools import partial
 
 import numpy as np
+from reference import laws as known
+from scipy import stats
 
 from dpsvi import DPSVIHierarchicalRegressor
 from members import Member
@@ -44,6 +46,55 @@ def answer(regressor, data):
     return np.concatenate([mean, std, regressor.predict(data["X"])])
 
 
+def group_laws(model, data, noise):
+    """Laws of population and groups; `noise` is E[tau]."""
+    n_groups, n = len(model.groups_), 3
+    kappa, nu = model.mean_precision_prior + n_groups, n + 2 + n_groups
+    w_inv = (nu - n - 1) * model.population_covariance_
+    center = np.append(model.intercept_, model.coef_)  # of the classifier (1,) and (1, 2)
+    mean, variance = known.normal_wishart(kappa, center, w_inv, nu)
+    deviations = []
+    for group in model.groups_:
+        X = data["X"][data["groups"] == group]
+        X = np.column_stack([np.ones(len(X)), X])
+        precision = nu * np.linalg.inv(w_inv) + noise * X.T @ X
+        deviations.append(np.sqrt(np.diag(np.linalg.inv(precision))))
+    deviations = np.array(deviations)
+    slope, constant = model.group_coef_, model.group_intercept_
+    return {
+        "coef": (joined, mean),
+        "intercept given covariance": (
+            lambda draws: kappa * known.distance(
+                joined(draws), draws["population_covariance"], center
+            ),
+            stats.chi2(n),
+        ),
+        "group_coef": (lambda draws: draws["group_coef"], stats.norm(slope, deviations[:, 1:])),
+        "group_intercept": (
+            lambda draws: draws["group_intercept"], stats.norm(constant, deviations[:, 0])
+        ),
+        "population_covariance": (
+            lambda draws: np.diagonal(draws["population_covariance"], axis1=1, axis2=2), variance
+        ),
+    }  # fmt: skip
+
+
+def joined(draws):
+    parts = draws["intercept"], draws["coef"]
+    n_samples = len(draws["coef"])
+    return np.concatenate([part.reshape(n_samples, -1) for part in parts], axis=1)
+
+
+def laws(regressor, data):
+    noise = regressor.noise_precision_
+    shape = 1e-3 + len(data["y"]) / 2
+    return group_laws(regressor, data, noise) | {
+        "noise_precision": (
+            lambda draws: draws["noise_precision"], stats.gamma(shape, scale=noise / shape)
+        ),
+    }  # fmt: skip
+
+
 MEMBER = Member(
     estimator=partial(DPSVIHierarchicalRegressor, random_state=0, batch_size=16, max_iter=20),
     data=data,
@@ -62,4 +113,5 @@ MEMBER = Member(
         covariance_prior=[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         degrees_of_freedom_prior=9.0, noise_shape_prior=2.0, noise_rate_prior=2.0,
     ),  # fmt: skip
+    laws=laws,
 )

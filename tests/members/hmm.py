@@ -3,9 +3,12 @@
 from functools import partial
 
 import numpy as np
+from reference import laws as known
+from scipy import stats
 
 from dpsvi import DPSVIHMM
 from members import Member
+from members.gaussian_mixture import inverse, variances
 
 MEANS = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])
 
@@ -40,6 +43,28 @@ def answer(hmm, data):
     return np.column_stack([posterior, hmm.score_samples(X, lengths)])
 
 
+def laws(hmm, data):
+    kappa, nu, w_inv = hmm.beta_posterior_, hmm.dof_posterior_, hmm.scale_posterior_
+    law = known.normal_wishart if w_inv.ndim == 3 else known.normal_gamma
+    mean, variance = law(kappa, hmm.means_, w_inv, nu)
+    return {
+        "startprob": (
+            lambda draws: draws["startprob"], known.dirichlet(hmm.startprob_posterior_)
+        ),
+        "transmat": (lambda draws: draws["transmat"], known.dirichlet(hmm.transmat_posterior_)),
+        "means": (lambda draws: draws["means"], mean),
+        "means given covariances": (
+            lambda draws: kappa * known.distance(draws["means"], draws["covars"], hmm.means_),
+            stats.chi2(hmm.means_.shape[1]),
+        ),
+        "covars": (lambda draws: variances(draws["covars"], w_inv.ndim == 3), variance),
+    }  # fmt: skip
+
+
+def means(hmm):
+    return {"covars": (lambda draws: inverse(draws["covars"]), inverse(hmm.covars_[None])[0])}
+
+
 MEMBER = Member(
     estimator=partial(DPSVIHMM, n_components=3, random_state=0, batch_size=32, max_iter=20),
     data=data,
@@ -59,4 +84,6 @@ MEMBER = Member(
         startprob_prior=2.0, transmat_prior=2.0, means_prior=[0.0, 0.0], beta_prior=2.0,
         dof_prior=5.0, scale_prior=[[1.0, 0.0], [0.0, 1.0]], emissionprob_prior=2.0, n_features=4,
     ),  # fmt: skip
+    laws=laws,
+    means=means,
 )

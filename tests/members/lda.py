@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import scipy.sparse
+from reference import laws as known
 
 from dpsvi import DPSVILDA
 from members import Member
@@ -30,6 +31,17 @@ def degenerate(rng):
     return {name: {"X": np.array(rows, dtype=float)} for name, rows in counts.items()}
 
 
+def laws(model, data):
+    lam = model.components_.astype(float)
+    return {"components": (lambda draws: draws["components"], known.dirichlet(lam))}
+
+
+def means(model):
+    lam = model.components_.astype(float)
+    topics = lam / lam.sum(axis=1, keepdims=True)
+    return {"components": (lambda draws: draws["components"], topics)}
+
+
 MEMBER = Member(
     estimator=partial(DPSVILDA, n_components=4, random_state=0, batch_size=32, max_iter=20),
     data=data,
@@ -42,5 +54,7 @@ MEMBER = Member(
         (dict(local_step="gibbs"), "local_step must be one of"),
     ],
     others=dict(n_components=5),
+    laws=laws,
+    means=means,
     monotone=False,
 )

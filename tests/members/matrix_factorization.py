@@ -4,8 +4,10 @@ from functools import partial
 
 import numpy as np
 import scipy.sparse
+from scipy import stats
 
 from dpsvi import DPSVIMatrixFactorization
+from dpsvi.models.matrix_factorization.local import prior_of
 from members import Member
 
 ITEMS = np.random.default_rng(7).normal(size=(2, 12))
@@ -35,6 +37,34 @@ def degenerate(rng):
     }
 
 
+def laws(model, data):
+    state, n = model._state, model.n_components
+    tau, alpha = 1 / model.noise_variance_, prior_of(state.model.hyper).item_precision
+    deviations = []
+    for row in state.natural()[:-1]:
+        precision = np.zeros((n, n))  # the first numbers are the lower triangle, sqrt(2) off it
+        precision[np.tril_indices(n)] = tau * row[: n * (n + 1) // 2]
+        precision += np.tril(precision, -1).T
+        precision[~np.eye(n, dtype=bool)] /= np.sqrt(2)
+        deviations.append(np.sqrt(np.diag(np.linalg.inv(alpha * np.eye(n) + precision))))
+    shape = model.noise_shape + data["X"].nnz / 2
+    return {
+        "components": (
+            lambda draws: draws["components"],
+            stats.norm(model.components_, np.transpose(deviations)),
+        ),
+        "noise_variance": (
+            lambda draws: draws["noise_variance"],
+            stats.invgamma(shape, scale=shape * model.noise_variance_),
+        ),
+    }
+
+
+def means(model):
+    tau = 1 / model.noise_variance_
+    return {"noise_variance": (lambda draws: 1 / draws["noise_variance"], tau)}
+
+
 MEMBER = Member(
     estimator=partial(
         DPSVIMatrixFactorization, n_components=2, random_state=0, batch_size=32, max_iter=20
@@ -50,4 +80,6 @@ MEMBER = Member(
     others=dict(
         n_components=5, user_precision=3.0, item_precision=3.0, noise_shape=3.0, noise_rate=3.0,
     ),  # fmt: skip
+    laws=laws,
+    means=means,
 )

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import scipy.sparse
+from scipy import stats
 
 from dpsvi import DPSVIPoissonFactorization
 from members import Member
@@ -31,6 +32,21 @@ def degenerate(rng):
     }
 
 
+def laws(model, data):
+    shape = model._state.natural()[:-1, : model.n_components].T
+    top = model.item_rate_shape + model.n_components * model.item_shape
+    return {
+        "components": (
+            lambda draws: draws["components"],
+            stats.gamma(shape, scale=model.components_ / shape),
+        ),
+        "item_rates": (
+            lambda draws: draws["item_rates"],
+            stats.gamma(top, scale=model.item_rates_ / top),
+        ),
+    }
+
+
 MEMBER = Member(
     estimator=partial(
         DPSVIPoissonFactorization,
@@ -54,4 +70,5 @@ MEMBER = Member(
         n_components=5, user_shape=0.5, item_shape=0.5, user_rate_shape=0.5, item_rate_shape=0.5,
         user_rate_mean=2.0, item_rate_mean=2.0,
     ),  # fmt: skip
+    laws=laws,
 )

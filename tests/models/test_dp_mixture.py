@@ -242,3 +242,9 @@ def test_numbers_of_components_do_not_change(rng):
     for _ in range(3):
         mixture.partial_fit(X)
     assert (mixture.predict(X) == before).mean() > 0.95
+
+
+def test_a_given_concentration_is_not_drawn(rng):
+    X = rng.normal(size=(50, 2))
+    drawn = DPSVIDPMixture(4, weight_concentration_prior=2.0, max_iter=2).fit(X).posterior_samples()
+    assert sorted(drawn) == ["covariances", "means", "precisions", "weights"]

@@ -460,3 +460,29 @@ def test_scikit_learn_callbacks(rng, capsys):
     assert scores.scores[0] < scores.scores[3] == scores.scores[4] == plain.score(X)
     assert np.array_equal(plain.means_, watched.means_)
     assert "DPSVIGaussianMixture" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+def test_weights_count_in_the_prior_and_in_the_start(covariance_type, rng):
+    """A whole fit from data alone: one component needs no random start."""
+    X, weight = rng.normal(size=(50, 3)) * [1, 5, 0.1] + 3, rng.integers(5, size=50)
+    settings = dict(covariance_type=covariance_type, batch_size=1000, learning_rate=1.0)
+    weighted = DPSVIGaussianMixture(1, **settings).fit(X, sample_weight=weight)
+    repeated = DPSVIGaussianMixture(1, **settings).fit(np.repeat(X, weight, axis=0))
+    assert weighted.lower_bound_ == pytest.approx(repeated.lower_bound_, rel=1e-9)
+    for attribute in ("means_", "covariances_", "degrees_of_freedom_", "weight_concentration_"):
+        np.testing.assert_allclose(getattr(weighted, attribute), getattr(repeated, attribute))
+
+
+@pytest.mark.parametrize("init_params", ["merge", "kmeans"])
+def test_weights_move_components(init_params, rng):
+    """A tenth of the points count nine times as much as the others, and so are half of all."""
+    X = np.concatenate([rng.normal(size=(900, 2)), rng.normal(size=(100, 2)) + 10])
+    weight = np.repeat([0.1, 0.9], [900, 100])
+    mixture = DPSVIGaussianMixture(2, init_params=init_params, random_state=0, validation_size=100)
+    mixture.fit(X, sample_weight=weight)
+    order = np.argsort(mixture.means_[:, 0])
+    np.testing.assert_allclose(mixture.weights_[order], 0.5, atol=0.06)
+    np.testing.assert_allclose(mixture.means_[order], [[0, 0], [10, 10]], atol=0.3)
+    score = mixture.history_[-1]["score"]
+    assert score == pytest.approx(np.average(mixture.score_samples(X), weights=weight), abs=0.3)

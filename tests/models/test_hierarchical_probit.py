@@ -120,7 +120,7 @@ def test_hard_groups_reach_the_maximum(rng):
         group = as_group(np.zeros(scratch_size(d)), d)
         group.prior_mean[:] = center
         group.prior_precision[:] = precision * np.eye(d)
-        log_likelihood = find_mean(np.column_stack([rows, np.ones(len(rows))]), group)
+        log_likelihood = find_mean(np.column_stack([rows, np.ones((len(rows), 2))]), group)
 
         def loss(beta, rows=rows, precision=precision, center=center):
             return precision * ((beta - center) ** 2).sum() / 2 - log_ndtr(rows @ beta).sum()

@@ -338,3 +338,22 @@ def test_scikit_learn_callbacks_see_a_fitted_model(rng):
     assert len(scores.scores) == 4, "three passes and the fit"
     predicted = regressor.predict(data["X"], data["groups"])
     assert scores.scores[-1] == np.mean((predicted - data["y"]) ** 2)
+
+
+def test_without_groups_the_coefficients_drawn_are_those_of_the_one_group(rng):
+    """A flat population beside much data: least squares, and its usual errors."""
+    X = rng.normal(size=(400, 2)) + [0.0, 50.0]
+    y = X @ [1.0, -2.0] + 3.0 + rng.normal(size=400)
+    settings = dict(batch_size=1, learning_rate=1.0, max_iter=50, random_state=0)
+    wide = dict(covariance_prior=1e4 * np.eye(3), degrees_of_freedom_prior=1e3)
+    drawn = DPSVIHierarchicalRegressor(**wide, **settings).fit(X, y).posterior_samples(4000)
+    joined = np.column_stack([drawn["intercept"], drawn["coef"]])
+    assert np.array_equal(drawn["group_coef"][:, 0], drawn["coef"])
+    design = np.column_stack([np.ones(400), X])
+    inverse = np.linalg.inv(design.T @ design)
+    best = inverse @ design.T @ y
+    errors = np.sqrt(np.diag(inverse) * np.sum((y - design @ best) ** 2) / 397)
+    np.testing.assert_allclose(joined.std(axis=0), errors, rtol=0.05)
+    assert (np.abs(joined.mean(axis=0) - best) < 0.1 * errors).all()
+    constant = DPSVIHierarchicalRegressor(fit_intercept=False, **settings).fit(X, y)
+    assert not constant.posterior_samples(10)["intercept"].any()

@@ -4,7 +4,7 @@ from typing import assert_type
 
 import numpy as np
 
-from dpsvi import DPSGD, DPSVIHMM, DPSVILDA, Cluster, DPSVIDPMixture, load
+from dpsvi import DPSGD, DPSVIHMM, DPSVILDA, Cluster, DPSVIDPMixture, load, select_components
 
 texts = ["the cat sat", "the dog ran"]
 lda = DPSVILDA(n_components=2, n_jobs=2, random_state=0).fit(texts)
@@ -20,6 +20,9 @@ hmm = DPSVIHMM(2, emission="categorical", batch_size=8, n_init=3)
 assert_type(hmm.fit([[0], [1], [0]], lengths=[3]), DPSVIHMM)
 assert_type(hmm.transmat_, np.ndarray)
 assert_type(DPSVIDPMixture(20, cluster=Cluster(strategy="pvi")).n_components_active_, int)
+chosen = select_components(DPSVIHMM(), [[0.0], [1.0], [0.5]], range(1, 3), lengths=[1, 2])
+n_states: int = chosen.n_components
+score: float = chosen.scores[n_states]
 optimizer = DPSGD(learning_rate=0.1)
 anything = load("model")
 

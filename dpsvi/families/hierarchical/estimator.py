@@ -44,6 +44,10 @@ _TEXTS = {
         between groups.
     {fitted}""",
     "notes": """\
+    `posterior_samples` draws ``"coef"`` and ``"intercept"`` of the population (without groups, of
+    the one group), ``"group_coef"``, ``"group_intercept"`` and ``"population_covariance"``; the
+    regressor draws ``"noise_precision"``, too.  The intercept is 0 without `fit_intercept`.
+
     With one batch of all groups, ``learning_rate=1`` is coordinate ascent and needs the fewest
     passes.  Features are shifted to mean 0 inside; priors and results are those of the features as
     they were given.  The ``score`` in `history_` is the mean term of the ELBO of the held-out
@@ -59,7 +63,8 @@ class HierarchicalEstimator(ArrayEstimator):
 
     * ``_infer_groups(items, natural, floor, means, covariances, bound)``: a static method that
       fills the posteriors and the bounds of all groups, posteriors only where there is room;
-    * ``_target(y, reset, **more) -> float64 array``: the last column of the rows.
+    * ``_target(y, weight, reset, **more) -> float64 array``: what stands behind x in the rows,
+      before the weight.
     """
 
     groups_: np.ndarray | None
@@ -81,7 +86,10 @@ class HierarchicalEstimator(ArrayEstimator):
         check_number("mean_precision_prior", self.mean_precision_prior, low=0, open_low=True)
 
     @fit_method
-    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:  # fmt: skip
         """Learn population and groups.
 
         Parameters
@@ -90,15 +98,21 @@ class HierarchicalEstimator(ArrayEstimator):
         y : array-like of shape (n_samples,)
         groups : array-like of shape (n_samples,) or None, default=None
             Labels of the rows' groups, numbers or text.  None: all rows are one group.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            How often each row counts, >= 0; one of weight 0 is as if it were not there.  None:
+            each once.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y, groups=groups)
+        return self._fit(X, y, groups=groups, sample_weight=sample_weight)
 
     @fit_method
-    def partial_fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:  # fmt: skip
         """Go on learning the population with one pass over other groups, the next of a stream.
 
         A group whose label came before counts as a new one; known groups, `groups_`, are those of
@@ -106,28 +120,36 @@ class HierarchicalEstimator(ArrayEstimator):
 
         Parameters
         ----------
-        X, y, groups : as in :meth:`fit`
+        X, y, groups, sample_weight : as in :meth:`fit`
 
         Returns
         -------
         self
         """
-        return self._partial_fit(X, y, groups=groups)
+        return self._partial_fit(X, y, groups=groups, sample_weight=sample_weight)
 
-    def _read(self, X, y=None, *, reset, groups=None, **more):
+    def _read(self, X, y=None, *, reset, groups=None, sample_weight=None, **more):
         X, y = validate_data(
             self, X, y, reset=reset, dtype=[np.float64, np.float32], y_numeric=is_regressor(self)
         )
         if reset:
             self._dtype = str(X.dtype)
-            self._shift = X.mean(axis=0, dtype=np.float64) * self._n_constants
+        weight = self._weights_of_rows(sample_weight, len(X))
         labels, code = factorise(groups, len(X))
+        if not weight.all():  # the others are as if they were not there
+            used, code = np.unique(code[weight > 0], return_inverse=True)
+            labels = None if labels is None else labels[used]
+            X, y, weight = (array[weight > 0] for array in (X, y, weight))
+        if reset:
+            self._shift = np.average(X, axis=0, weights=weight) * self._n_constants
         order = np.argsort(code, kind="stable")
-        rows = np.empty((len(X), self._n_coefficients + 1))
-        rows[:, :-1] = self._design(X[order])
-        rows[:, -1] = self._target(y, reset, **more)[order]
-        if not np.isfinite(np.square(rows).sum(axis=0)).all():
-            raise ValueError(f"the squares of X or y overflow, the largest is {np.abs(rows).max()}")
+        rows = np.empty((len(X), self._n_coefficients + 2))
+        rows[:, :-2] = self._design(X[order])
+        rows[:, -2] = self._target(y, weight, reset, **more)[order]
+        rows[:, -1] = weight[order]
+        if not np.isfinite(rows[:, -1] @ np.square(rows[:, :-1])).all():
+            largest = np.abs(rows[:, :-1]).max()
+            raise ValueError(f"the squares of X or y overflow, the largest is {largest}")
         items = dense_items(rows, np.concatenate([[0], np.cumsum(np.bincount(code))]))
         self._training = labels, items  # see `_fitted`
         return items
@@ -147,15 +169,21 @@ class HierarchicalEstimator(ArrayEstimator):
         design[:, self._n_constants :] = X - self._shift
         return design
 
+    def _rows(self, items):
+        """Rows of all groups as three arrays: x, (n_samples, D), y and weights, (n_samples,)."""
+        rows = items.value.reshape(-1, self._n_coefficients + 2)
+        return rows[:, :-2], rows[:, -2], rows[:, -1]
+
     # --- priors and first parameters ----------------------------------------------------------
 
-    def _resolve_prior(self, X, scale, n_groups):
+    def _resolve_prior(self, X, weight, scale, n_groups):
         """Natural parameters and least pivots of the population's prior, and a wide variance.
 
         Parameters
         ----------
         X : float64 array, (n_samples, D)
             From :meth:`_design`.
+        weight : float64 array, (n_samples,)
         scale : float
             Variance of y.
         n_groups : int
@@ -168,7 +196,7 @@ class HierarchicalEstimator(ArrayEstimator):
             Of coefficients whose term alone has the variance of y.
         """
         n = X.shape[1]
-        square = np.einsum("nd,nd->d", X, X) / len(X)
+        square = np.einsum("n,nd,nd->d", weight, X, X) / weight.sum()
         rounding = np.zeros(n)
         rounding[self._n_constants :] = (1e-10 * self._shift) ** 2
         wide = scale / np.where(square > rounding, square, 1.0)
@@ -224,7 +252,7 @@ class HierarchicalEstimator(ArrayEstimator):
 
     def _fitted(self, state) -> dict:
         kappa, center, w_inv, nu = self._population(state.natural()[0], state.model.hyper)
-        n, first = len(center), self._n_constants
+        n = len(center)
         spread = w_inv / (nu - n - 1)  # E[Lambda^-1]
         if "_training" in vars(self):
             labels, items = self._training
@@ -238,17 +266,48 @@ class HierarchicalEstimator(ArrayEstimator):
         else:  # read from a file
             kept = {name: vars(self)[name] for name in ("_labels", "_means", "_covariances")}
         back = np.linalg.inv(self._to_shifted(n))
-        coefficients = kept["_means"] @ back.T
-        intercept = coefficients[:, 0] + self._y_mean if first else np.zeros(len(coefficients))
+        coef, intercept = self._of_features(kept["_means"])
+        place = self._default_group(kept["_labels"])
         arrays = {
-            "coef_": coefficients[self._default_group(kept["_labels"]), first:],
-            "intercept_": intercept[self._default_group(kept["_labels"])],
-            "group_coef_": coefficients[:-1, first:],
+            "coef_": coef[place],
+            "intercept_": intercept[place],
+            "group_coef_": coef[:-1],
             "group_intercept_": intercept[:-1],
             "population_covariance_": back @ spread @ back.T,
         }
         groups = {"groups_": None if kept["_labels"] is None else np.array(kept["_labels"])}
         return kept | groups | {k: v.astype(self._dtype) for k, v in arrays.items()}
+
+    def _of_features(self, coefficients):
+        """Coefficients and intercepts of the features as they were given.
+
+        `coefficients`, (..., D), are those of the columns of :meth:`_design`.
+        """
+        back = np.linalg.inv(self._to_shifted(coefficients.shape[-1]))
+        unshifted, first = coefficients @ back.T, self._n_constants
+        constant = unshifted[..., 0] + self._y_mean if first else np.zeros(unshifted.shape[:-1])
+        return unshifted[..., first:], constant
+
+    def _draw_posterior(self, n_samples, rng) -> dict:
+        state = self._state
+        kappa, center, w_inv, nu = self._population(state.natural()[0], state.model.hyper)
+        factor = np.linalg.cholesky(w_inv / nu)
+        means, spread, _ = normal_wishart.draw(kappa, center, factor, nu, n_samples, rng)
+        known, root = self._means[:-1], np.linalg.cholesky(self._covariances[:-1])
+        group_coef = np.empty((n_samples, len(known), self.n_features_in_))
+        group_intercept = np.empty((n_samples, len(known)))
+        for i in range(n_samples):
+            noise = rng.standard_normal(known.shape)
+            drawn = known + np.einsum("jde,je->jd", root, noise)
+            group_coef[i], group_intercept[i] = self._of_features(drawn)
+        coef, intercept = self._of_features(means)
+        if self._labels is None:
+            coef, intercept = group_coef[:, 0], group_intercept[:, 0]
+        back = np.linalg.inv(self._to_shifted(len(center)))
+        return {
+            "coef": coef, "intercept": intercept, "group_coef": group_coef,
+            "group_intercept": group_intercept, "population_covariance": back @ spread @ back.T,
+        }  # fmt: skip
 
     @staticmethod
     def _default_group(labels) -> int:

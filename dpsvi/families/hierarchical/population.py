@@ -107,8 +107,8 @@ def read_population(natural, floor, group):
 
 @inline_kernel
 def rows_of(items, i, n):
-    """Rows [x, y] of group i, (n_j, D + 1), x with n = D numbers."""
-    return items.value[items.offsets[i] : items.offsets[i + 1]].reshape((-1, n + 1))
+    """Rows [x, y, weight] of group i, (n_j, D + 2), x with n = D numbers."""
+    return items.value[items.offsets[i] : items.offsets[i + 1]].reshape((-1, n + 2))
 
 
 @kernel
@@ -226,11 +226,12 @@ def project(design, index, means, covariances, mean, variance):
             variance[i] += x[d] * total
 
 
-def least_squares(X, y):
+def least_squares(X, y, weight):
     """Coefficients of all rows together, (D,); a row's worth of pull to 0 makes them unique."""
-    gram = X.T @ X
-    square = np.diag(gram) / len(X)
-    return np.linalg.solve(gram + np.diag(np.where(square > 0, square, 1.0)), X.T @ y)
+    weighted = X * weight[:, None]
+    gram = weighted.T @ X
+    square = np.diag(gram) / weight.sum()
+    return np.linalg.solve(gram + np.diag(np.where(square > 0, square, 1.0)), weighted.T @ y)
 
 
 def first_sums(mean, variance, n_groups):

@@ -18,7 +18,10 @@ _MOST_STEPS = 200  # the worst of 20,000 hard cases needed 112 (throw-away scrip
 
 @kernel
 def find_mean(rows, group):
-    """Fill the mean of a group whose prior is known; returns ``sum_i ln Phi(s_i x_i^T m_j)``."""
+    """Fill the mean of a group whose prior is known; returns ``sum_i ln Phi(s_i x_i^T m_j)``.
+
+    Each row counts as often as its last number, its weight, says.
+    """
     n = group.mean.shape[0]
     precision, step = group.factor, group.step
     for d in range(n):
@@ -33,10 +36,11 @@ def find_mean(rows, group):
             for d in range(n):
                 t += rows[i, d] * group.mean[d]
             value, ratio, curvature = log_cdf(rows[i, n] * t)
-            log_likelihood += value
+            weight = rows[i, n + 1]
+            log_likelihood += weight * value
             for d in range(n):
-                group.gradient[d] += rows[i, n] * ratio * rows[i, d]
-                weighted = curvature * rows[i, d]
+                group.gradient[d] += weight * rows[i, n] * ratio * rows[i, d]
+                weighted = weight * curvature * rows[i, d]
                 for e in range(d + 1):
                     precision[d, e] += weighted * rows[i, e]
         here = log_likelihood - 0.5 * surprise(group)
@@ -73,8 +77,9 @@ def infer_group(rows, group):
     start_at_prior(group)
     for i in range(rows.shape[0]):
         for d in range(precision.shape[0]):
+            weighted = rows[i, precision.shape[0] + 1] * rows[i, d]
             for e in range(d + 1):
-                precision[d, e] += rows[i, d] * rows[i, e]
+                precision[d, e] += weighted * rows[i, e]
     log_det = cholesky(precision)
     invert(precision, group.covariance)
     return find_mean(rows, group), -log_det

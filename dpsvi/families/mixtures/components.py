@@ -131,6 +131,18 @@ class Components(NamedTuple):
         how = "nd,nd->nd" if self.n_axes == 1 else "nij,nj->ni"
         return self.means[y] + np.einsum(how, self.factor[y], noise)
 
+    def sample(self, n_samples, rng):
+        """Draws of all means, (n_samples, K, D), and of covariances and precisions with them."""
+        one = normal_gamma.draw if self.n_axes == 1 else normal_wishart.draw
+        standard = zip(
+            self.mean_precision, self.means, self.factor, self.degrees_of_freedom, strict=True
+        )
+        means = np.empty((n_samples, *self.origins.shape))
+        covariances, precisions = (np.empty((n_samples, *self.factor.shape)) for _ in range(2))
+        for k, component in enumerate(standard):
+            means[:, k], covariances[:, k], precisions[:, k] = one(*component, n_samples, rng)
+        return means, covariances, precisions
+
     def divergence(self, prior: Prior):
         """KL from the prior in nats, of each component, (K,)."""
         nu = self.degrees_of_freedom

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpsvi.engines import fit
 from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.arrays import ArrayEstimator
-from dpsvi.estimators.items import count, dense_items
+from dpsvi.estimators.items import count, dense_items, points_and_weights
 from dpsvi.expfam.gaussian import first_responsibilities, first_statistics
 from dpsvi.families.mixtures.merging import merge_until_stable
 from dpsvi.families.mixtures.mixture import component_prior, infer, posterior
@@ -62,7 +62,8 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
     * ``_weight_bound(counts) -> float``: A(N) of :mod:`dpsvi.families.mixtures.merging`;
     * ``_weights(state) -> array``: E[pi], (K,);
     * ``_weight_attributes(state) -> dict``: what is fitted besides ``weights_``;
-    * ``_weight_divergence(state) -> float``: KL of the weights from their prior, in nats.
+    * ``_weight_divergence(state) -> float``: KL of the weights from their prior, in nats;
+    * ``_draw_weights(n_samples, rng) -> dict``: ``"weights"``, and what is learned with them.
     """
 
     weights_: np.ndarray
@@ -72,7 +73,6 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
     mean_precision_: np.ndarray
     degrees_of_freedom_: np.ndarray
     _texts = {"components": _PARAMETERS, "attributes": _ATTRIBUTES}
-    _learns_size = False  # whether first components may be fewer than K
 
     def __init__(
         self, n_components, covariance_type, mean_precision_prior, mean_prior,
@@ -96,30 +96,37 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
         check_choice("init_params", self.init_params, ["merge", "kmeans", "random"])
         self._check_positive("mean_precision_prior")
 
-    def _read(self, X, y=None, *, reset):
-        return dense_items(self._points(X, reset))
+    def _read(self, X, y=None, *, reset, sample_weight=None):
+        X = self._points(X, reset)
+        if sample_weight is None:
+            return dense_items(X)
+        weight = self._weights_of_rows(sample_weight, len(X))
+        return dense_items(np.column_stack([X, weight])[weight > 0])
 
     def _start(self, items, total, rng) -> State:
-        X = items.value.reshape(-1, self.n_features_in_)
+        X, weight = points_and_weights(items, self.n_features_in_)
         prior = resolve_prior(
             self, X, self.covariance_type == "diag", precision="mean_precision_prior",
             mean="mean_prior", freedom="degrees_of_freedom_prior", covariance="covariance_prior",
+            weight=None if (weight == 1).all() else weight,  # a mean without weights copies nothing
         )  # fmt: skip
         size = min(len(X), max(_SAMPLE, 10 * self.n_components))
-        sample = X[np.sort(rng.choice(len(X), size, replace=False))]
-        weight = total / size  # of a point
+        chosen = np.sort(rng.choice(len(X), size, replace=False))
+        sample, weight = X[chosen], weight[chosen]
+        scale = total / size  # points that one stands for
         if self.init_params == "merge":
-            resp = self._merged(sample, weight, prior, rng)
+            resp = self._merged(sample, weight, scale, prior, rng)
         else:
-            resp = first_responsibilities(sample, self.n_components, self.init_params, rng)
-        return self._state_of(sample, weight * resp, prior, self._n_threads)
+            resp = first_responsibilities(sample, self.n_components, self.init_params, rng, weight)
+        resp = scale * weight[:, None] * resp
+        return self._state_of(sample, resp, prior, self._n_threads)
 
     def _state_of(self, X, resp, prior, n_threads=1) -> State:
         """The best parameters for these responsibilities."""
         origins, stats = first_statistics(X, resp, prior.mean, prior.covariance.ndim == 1)
         return State.resume(self._make_model(prior, origins), stats.reshape(1, -1), n_threads)
 
-    def _merged(self, X, weight, prior, rng):
+    def _merged(self, X, weight, scale, prior, rng):
         """Responsibilities of K components, (n, K), by merging pairs of twice as many.
 
         K-means has two centers in one cluster, and one in two, in most fits; variational inference
@@ -127,25 +134,26 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
         """
         n, most = len(X), self.n_components
         if self._learns_size:
-            weight = 1.0  # noise that is counted more than once looks like components
-        first = first_responsibilities(X, min(n, 2 * most), "kmeans", rng)
+            scale = 1.0  # noise that is counted more than once looks like components
+        first = first_responsibilities(X, min(n, 2 * most), "kmeans", rng, weight)
+        mass = scale * weight[:, None]
         resp = merge_until_stable(
-            X, weight * first, prior, self._weight_bound, 1 if self._learns_size else most, most,
-            partial(self._ascend, X, weight, prior),
+            X, mass * first, prior, self._weight_bound, 1 if self._learns_size else most, most,
+            partial(self._ascend, X, weight, scale, prior),
         )  # fmt: skip
-        return np.pad(resp / weight, ((0, 0), (0, most - resp.shape[1])))
+        return np.pad(resp / mass, ((0, 0), (0, most - resp.shape[1])))
 
-    def _ascend(self, X, weight, prior, resp):
-        """Some steps of coordinate ascent, each point counting `weight`."""
-        n, items = len(X), dense_items(X)
+    def _ascend(self, X, weight, scale, prior, resp):
+        """Some steps of coordinate ascent, each point counting `scale` times its weight."""
+        n, items = len(X), dense_items(np.column_stack([X, weight]))
         state = self._state_of(X, resp, prior)
         fit(
             state, items, schedule=constant(1.0), batch_size=n, n_passes=_SWEEPS, seed=0,
-            total_items=weight * n,
+            total_items=scale * n,
         )  # fmt: skip
         better = np.empty(resp.shape)
         self._bounds(state, items, better)
-        return weight * better
+        return scale * weight[:, None] * better
 
     # --- the fitted model ---------------------------------------------------------------------
 
@@ -169,11 +177,21 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
         q, n = posterior(state, self._expect), count(items)
         bound, resp = np.empty(n), np.empty((0, 0)) if resp is None else resp
         infer(items, np.arange(n, dtype=np.int32), q.standard, q.origins, resp, bound)
-        return bound
+        return points_and_weights(items, q.origins.shape[1])[1] * bound
+
+    def _score(self, state, items) -> float:
+        weight = points_and_weights(items, self.n_features_in_)[1]
+        return float(np.sum(self._bounds(state, items)) / weight.sum())
 
     def _divergence(self, state) -> float:
         components = posterior(state, self._expect).divergence(component_prior(state.model.hyper))
         return float(self._weight_divergence(state) + components.sum())
+
+    def _draw_posterior(self, n_samples, rng) -> dict:
+        drawn = self._draw_weights(n_samples, rng)
+        q = posterior(self._state, self._expect)
+        names = "means", "covariances", "precisions"
+        return drawn | dict(zip(names, q.sample(n_samples, rng), strict=True))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Responsibilities of the components for each point, of shape (n_samples, K)."""
@@ -186,6 +204,16 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """The component with the highest responsibility for each point, (n_samples,)."""
         return self.predict_proba(X).argmax(axis=1)
+
+    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+        """Fit to X, then :meth:`predict` the components of its points, (n_samples,).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        """
+        return self.fit(X).predict(X)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Expected log-likelihood of each point in nats, (n_samples,).

@@ -27,6 +27,7 @@ from dpsvi.expfam.gaussian import (
     log_densities,
     mirror,
     normalise,
+    weigh,
 )
 from dpsvi.families.mixtures.components import Components, Prior
 from dpsvi.kernels.hyper import pack
@@ -138,16 +139,19 @@ def add_points(items, batch, expected, origins, work):
     """Add the statistics of the points in `batch` to ``work.stats``: (44) and its sums.
 
     `expected`, (K, columns), holds the components in standard form behind what does not depend on
-    x_n in ln r_nk.  Returns the number of rows touched.
+    x_n in ln r_nk.  A point that has one number more counts as often as that says.  Returns the
+    number of rows touched.
     """
     n_components, n = origins.shape
     stats = work.stats[0].reshape(expected.shape)
-    block = work.scratch.reshape((2 * n + 2 + n_components, BLOCK))
+    n_rows = 2 * n + 2 + n_components
+    block = work.scratch[: n_rows * BLOCK].reshape((n_rows, BLOCK))  # room for weights is behind
     x, y, bound, resp = block[:n], block[n : 2 * n + 1], block[2 * n + 1], block[2 * n + 2 :]
     for first in range(0, batch.shape[0], BLOCK):
         size = load_block(items, batch, first, x)
         log_densities(x, expected, origins, y, resp)
         normalise(resp, size, bound, y[0])
+        weigh(items, batch, first, size, n, resp)
         add_stats(x, resp, origins, y, stats)
     mirror(stats, n)
     work.touched[0] = 0

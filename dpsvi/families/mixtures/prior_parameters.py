@@ -9,7 +9,9 @@ from dpsvi.expfam.gaussian import default_covariance
 from dpsvi.families.mixtures.components import Prior
 
 
-def resolve_prior(estimator, X, diagonal, *, precision, mean, freedom, covariance) -> Prior:
+def resolve_prior(
+    estimator, X, diagonal, *, precision, mean, freedom, covariance, weight=None
+) -> Prior:
     """The prior as asked for; what is None comes from X.
 
     Parameters
@@ -20,6 +22,8 @@ def resolve_prior(estimator, X, diagonal, *, precision, mean, freedom, covarianc
         Covariances are.
     precision, mean, freedom, covariance : str
         Names of its parameters kappa_0, which is checked already, m_0, nu_0 and W_0^-1.
+    weight : float64 array, (n,), or None
+        How often each row of X counts; None: once.
 
     Raises
     ------
@@ -33,7 +37,7 @@ def resolve_prior(estimator, X, diagonal, *, precision, mean, freedom, covarianc
         nu = 1 if diagonal else n
     check_number(freedom, nu, low=0 if diagonal else n - 1, open_low=True)
     if getattr(estimator, covariance) is None:
-        scale = default_covariance(X, diagonal)
+        scale = default_covariance(X, diagonal, weight)
         if not np.isfinite(scale).all():
             raise ValueError(f"the squares of X overflow, its largest value is {X.max():g}")
     else:
@@ -41,7 +45,7 @@ def resolve_prior(estimator, X, diagonal, *, precision, mean, freedom, covarianc
     given = getattr(estimator, mean) is not None
     return Prior(
         1.0 if kappa is None else float(kappa),
-        estimator._array(mean, (n,)) if given else X.mean(axis=0),
+        estimator._array(mean, (n,)) if given else np.average(X, axis=0, weights=weight),
         float(nu),
         scale,
     )

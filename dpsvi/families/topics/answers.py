@@ -13,6 +13,7 @@ from dpsvi.corpus import Corpus
 from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.items import count
 from dpsvi.evaluation import completion
+from dpsvi.expfam import dirichlet
 from dpsvi.families.topics.matrix import FLOAT, column_sums, document_bounds
 from dpsvi.kernels.jit import as_items
 from dpsvi.kernels.memory import aligned
@@ -102,6 +103,9 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         if model.prior.shape != model.shape:
             return float(model.prior.flat[0])
         return np.ascontiguousarray(model.prior[:, : self._n_topics(self._state)].T)
+
+    def _draw_posterior(self, n_samples, rng) -> dict:
+        return {"components": dirichlet.draw(self.components_, n_samples, rng)}
 
     def _basis(self, state, mean_field: bool):
         """Weight of each word in each topic, (V, K) float32, and the logarithm of its unit, (V,).

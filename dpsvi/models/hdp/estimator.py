@@ -22,12 +22,13 @@ from dpsvi.base import Model
 from dpsvi.errors import check_number
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.run_options import BatchOptions
+from dpsvi.expfam.stick_breaking import draw_weights
 from dpsvi.families.topics.answers import fitted_property
 from dpsvi.families.topics.defaults import Defaults
 from dpsvi.families.topics.fit import TopicEstimator
 from dpsvi.models.hdp.model import make_model
 from dpsvi.models.hdp.options import options_of
-from dpsvi.models.hdp.sticks import count_tables, expected_weights
+from dpsvi.models.hdp.sticks import count_tables, expected_weights, sticks
 
 DOC_CONCENTRATION = 5.0  # while topics are fitted: the sum of LDA's alphas for 10 topics or more
 DEFAULTS = {
@@ -101,6 +102,10 @@ class DPSVIHDP(TopicEstimator):
 
     Notes
     -----
+    `posterior_samples` draws ``"components"``, topics as distributions over words, and
+    ``"topic_weights"``, sigma(V), which sum to less than 1: the rest is beyond the truncation.
+    Tables and concentrations are kept as numbers only and cannot be drawn.
+
     With ``learning_decay=None`` the step sizes of `fit` follow from the size of the corpus and
     `max_iter` (:class:`dpsvi.families.topics.defaults.Defaults`): they fall until the parameters
     remember a share of a pass or a few passes, and parameters are averaged over the last third of
@@ -127,6 +132,7 @@ class DPSVIHDP(TopicEstimator):
     """
 
     _kind = "hdp"
+    _learns_size = True
     _defaults = DEFAULTS
     _alpha_parameter = "doc_concentration"
     _settings = (*TopicEstimator._settings, "topic_concentration")
@@ -201,6 +207,11 @@ class DPSVIHDP(TopicEstimator):
 
     def _remake(self, n_words, arrays, meta) -> Model:
         return self._model(n_words, meta["alpha"], meta["eta"])
+
+    def _draw_posterior(self, n_samples, rng) -> dict:
+        q = sticks(self.tables_, _options(self._state.model).omega)
+        weights = {"topic_weights": draw_weights(*q, n_samples, rng)}
+        return super()._draw_posterior(n_samples, rng) | weights
 
     # --- what was learned ---------------------------------------------------------------------
 

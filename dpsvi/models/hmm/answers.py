@@ -22,8 +22,8 @@ from dpsvi.models.hmm.predict import decode, infer
 class Answers:
     """Methods of :class:`dpsvi.models.hmm.estimator.DPSVIHMM` that use what it has learned.
 
-    It defines ``_sequences(X, lengths, y) -> (X, offsets)``, which validates, and `_emissions`, the
-    kind of its emissions.
+    It defines ``_sequences(X, lengths, y) -> (X, offsets)``, which validates, `_emissions`, the
+    kind of its emissions, and `fit`.
     """
 
     def _infer(self, state, items, marked=0, posteriors=False):
@@ -71,6 +71,15 @@ class Answers:
     def predict(self, X: Any, lengths: ArrayLike | None = None) -> np.ndarray:
         """The states of :meth:`decode`, (n_samples,)."""
         return self.decode(X, lengths)[1]
+
+    def fit_predict(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> np.ndarray:
+        """Fit to X, then :meth:`predict` its states, (n_samples,).
+
+        Parameters
+        ----------
+        X, y, lengths : as in `fit`
+        """
+        return self.fit(X, y, lengths=lengths).predict(X, lengths)
 
     def predict_proba(self, X: Any, lengths: ArrayLike | None = None) -> np.ndarray:
         """Posteriors of the states at each step given its sequence, (n_samples, K)."""

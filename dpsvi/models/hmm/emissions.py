@@ -78,6 +78,12 @@ class Gaussian:
         return float(kl(*pair).sum())
 
     @staticmethod
+    def draw_parameters(estimator, q: Posterior, n_samples, rng) -> dict:
+        """Draws of the emissions' means and covariances."""
+        means, covariances, _ = _components(estimator, q).sample(n_samples, rng)
+        return {"means": means, "covars": covariances}
+
+    @staticmethod
     def draw(estimator, q: Posterior, states, rng):
         """A point from each of these states, (n, D)."""
         return _components(estimator, q).draw(states, rng)
@@ -141,6 +147,11 @@ class Categorical:
         """KL of the emissions in nats."""
         pairs = zip(q.states[:, 1:], prior.states[:, 1:], strict=True)
         return sum(dirichlet.kl(a, a0) for a, a0 in pairs)
+
+    @staticmethod
+    def draw_parameters(estimator, q: Posterior, n_samples, rng) -> dict:
+        """Draws of the symbols' probabilities."""
+        return {"emissionprob": dirichlet.draw(q.states[:, 1:], n_samples, rng)}
 
     @staticmethod
     def draw(estimator, q: Posterior, states, rng):

@@ -108,6 +108,10 @@ class DPSVIHMM(Answers, ArrayEstimator):
 
     Notes
     -----
+    `posterior_samples` draws ``"startprob"``, ``"transmat"``, and of Gaussian emissions
+    ``"means"`` and ``"covars"``, whose inverses have the inverses of `covars_` for a mean, or of
+    categorical ones ``"emissionprob"``.
+
     Inference is in float64; for float32 data the fitted arrays, posteriors and scores are float32.
     A thread needs memory for the longest item, of 2 K + D + 3 numbers a step.
 
@@ -306,6 +310,14 @@ class DPSVIHMM(Answers, ArrayEstimator):
             **self._emissions.fitted(self, q),
         }
         return {name: array.astype(self._dtype) for name, array in arrays.items()}
+
+    def _draw_posterior(self, n_samples, rng) -> dict:
+        q = read(self._state)
+        return {
+            "startprob": dirichlet.draw(q.start, n_samples, rng),
+            "transmat": dirichlet.draw(q.trans, n_samples, rng),
+            **self._emissions.draw_parameters(self, q, n_samples, rng),
+        }
 
     def _bounds(self, state, items):
         marked = int(self._started["window"] is not None)

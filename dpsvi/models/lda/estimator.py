@@ -111,6 +111,10 @@ class DPSVILDA(TopicEstimator):
 
     Notes
     -----
+    `posterior_samples` draws ``"components"``: topics as distributions over words, whose rows sum
+    to 1, while `components_` holds the parameters of the Dirichlet distributions they are drawn
+    from.  The priors are numbers, not learned as distributions, and cannot be drawn.
+
     With ``learning_decay=None`` the step sizes of `fit` follow from the size of the corpus and
     `max_iter` (:class:`dpsvi.families.topics.defaults.Defaults`): they fall until the parameters
     remember a fifth of a pass (with the mean-field step one big step makes the first topics, and

@@ -38,6 +38,7 @@ from dpsvi.families.recommender import Recommender, as_csr, entries
 from dpsvi.models.matrix_factorization.local import Prior, infer, predict, prior_of
 from dpsvi.models.matrix_factorization.model import (
     Posterior,
+    draw,
     first_rows,
     from_arrays,
     make_model,
@@ -81,6 +82,9 @@ class DPSVIMatrixFactorization(Recommender):
 
     Notes
     -----
+    `posterior_samples` draws ``"components"`` and ``"noise_variance"``, 1 / tau, whose inverse has
+    the inverse of `noise_variance_` for a mean.  `mean_` is a number and cannot be drawn.
+
     `score` puts each rating into either half with probability 1/2.  x is inferred from one half;
     the mean of ``log N(r_ui | mu + E[x_u^T v_i], 1 / E[tau] + Var[x_u^T v_i])`` over the other is
     the score.
@@ -170,6 +174,9 @@ class DPSVIMatrixFactorization(Recommender):
             "mean_": float(prior.mean),
             "noise_variance_": float(1 / q.noise),
         }
+
+    def _draw_posterior(self, n_samples, rng) -> dict:
+        return draw(self._state, n_samples, rng)
 
     def _infer(self, q: Posterior, prior: Prior, items):
         n_users = count(items)

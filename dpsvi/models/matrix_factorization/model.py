@@ -10,7 +10,7 @@ import numpy as np
 
 from dpsvi.base import Model
 from dpsvi.kernels.hyper import pack
-from dpsvi.kernels.normal import all_moments, n_columns
+from dpsvi.kernels.normal import all_moments, draw_all, n_columns
 from dpsvi.models.matrix_factorization.local import Prior, local, prior_of
 from dpsvi.training.state import State
 
@@ -55,6 +55,15 @@ def read(state: State) -> Posterior:
     n = prior.n_components
     all_moments(rows[:-1], prior.item_precision, shape / rate, n, expected, log_dets)
     return Posterior(expected, log_dets, shape, rate)
+
+
+def draw(state: State, n_samples, rng) -> dict:
+    """Draws of the factors, (n_samples, K, n_items), and of 1 / tau, (n_samples,)."""
+    prior, rows, q = prior_of(state.model.hyper), state.natural(), read(state)
+    factors = rng.standard_normal((n_samples, prior.n_components, len(rows) - 1))
+    draw_all(rows[:-1], prior.item_precision, q.noise, prior.n_components, factors)
+    noise = rng.gamma(q.noise_shape, 1 / q.noise_rate, n_samples)
+    return {"components": factors, "noise_variance": 1 / noise}
 
 
 def normal_kl(moments_, log_dets, precision, n):

@@ -91,6 +91,8 @@ class DPSVIPoissonFactorization(Recommender):
 
     Notes
     -----
+    `posterior_samples` draws ``"components"`` and ``"item_rates"``.
+
     `score` thins the counts: each goes to either half with probability 1/2, and thinned Poisson
     counts are independent given the factors.  theta is inferred from one half, and
     ``sum_ui log Poisson(y_ui | E[theta_u]^T E[beta_i] / 2)`` of the other, zeros included, is
@@ -192,6 +194,16 @@ class DPSVIPoissonFactorization(Recommender):
         return {
             "components_": q.mean.T.astype(self._dtype),
             "item_rates_": q.rates.astype(self._dtype),
+        }
+
+    def _draw_posterior(self, n_samples, rng) -> dict:
+        q, options = read(self._state), options_of(self._state.model.hyper)
+        factors = rng.standard_gamma(q.shape.T, (n_samples, *q.shape.T.shape))
+        factors /= q.rate.T
+        top = options.items.top  # E[eta] = top / rate
+        return {
+            "components": factors,
+            "item_rates": rng.gamma(top, q.rates / top, (n_samples, len(q.rates))),
         }
 
     def _users(self, state, items):

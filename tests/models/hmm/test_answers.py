@@ -5,6 +5,8 @@ import pytest
 from reference.hmm import (
     enumerate_chain,
 )
+from reference.laws import dirichlet
+from scipy import stats
 from tools.hmm_cases import KINDS, ascent, chains, reference, set_posterior
 
 import dpsvi
@@ -105,3 +107,13 @@ def test_symbols_survive_saving(rng, tmp_path):
     loaded = dpsvi.load(tmp_path)
     assert loaded.n_symbols_ == 6 and loaded.emissionprob_.shape == (3, 6)
     np.testing.assert_allclose(loaded.predict_proba(X, lengths), hmm.predict_proba(X, lengths))
+
+
+def test_emission_probabilities_are_drawn_from_their_posterior(rng):
+    X = rng.integers(4, size=(60, 1)) // 2
+    hmm = DPSVIHMM(2, emission="categorical", max_iter=3, random_state=0).fit(X)
+    drawn = hmm.posterior_samples(2000)["emissionprob"]
+    law = dirichlet(hmm.emissionprob_posterior_)
+    np.testing.assert_allclose(drawn.sum(axis=2), 1)
+    for k, symbol in np.ndindex(2, 2):
+        assert stats.kstest(law.cdf(drawn)[:, k, symbol], "uniform").pvalue > 1e-6

@@ -62,7 +62,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="dpsvi",
         description="Stochastic variational inference: topic models at scale.",
-        epilog="exit codes: 0 good, 1 failure, 2 usage, 3 bad data, 4 diverged (NaN), "
+        epilog="exit codes: 0 good, 1 failure, 2 usage, 3 bad or missing input, 4 diverged (NaN), "
         "5 lost ranks, 130, 138 and 143 by SIGINT, SIGUSR1 and SIGTERM",
     )
     parser.add_argument("--version", action="version", version=f"dpsvi {__version__}")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from dpsvi.errors import DataFormatError, DpsviError, UsageError, check_choice
+from dpsvi.errors import BAD_DATA, DataFormatError, DpsviError, UsageError, check_choice
 
 
 def add_output_arguments(parser, default=argparse.SUPPRESS) -> None:
@@ -65,12 +65,8 @@ def read_corpus(args, estimator=None):
     """
     from dpsvi.cluster.ranks.world import in_turn
 
-    with in_turn() if collective(args) else nullcontext():
-        try:
-            return _read_texts(args, estimator) if args.texts else _read_corpus(args)
-        except OSError as error:
-            name = error.filename or args.corpus
-            raise DataFormatError(f"{name}: cannot be read: {error.strerror or error}") from error
+    with in_turn() if collective(args) else nullcontext(), reading_input(args.corpus):
+        return _read_texts(args, estimator) if args.texts else _read_corpus(args)
 
 
 def _read_texts(args, estimator):
@@ -99,6 +95,19 @@ def _read_corpus(args):
         args.corpus, args.vocab or "auto", allow_fractional=args.allow_fractional,
         max_bytes=args.max_bytes, encoding=args.encoding, cache=not args.no_cache,
     )  # fmt: skip
+
+
+@contextmanager
+def reading_input(path):
+    """Raise DataFormatError where the block cannot open or read what the user named as input.
+
+    Python names the file that it could not open; for a fault without a name that is `path`.
+    """
+    try:
+        yield
+    except OSError as error:
+        name = error.filename or path
+        raise DataFormatError(f"{name}: cannot be read: {error.strerror or error}") from error
 
 
 @contextmanager
@@ -169,6 +178,8 @@ def load_estimator(path, fitted_to: str = "corpus"):
 
     Raises
     ------
+    DataFormatError
+        There is no model, or it cannot be opened.
     UsageError
         It holds another kind of model.
     """
@@ -178,15 +189,23 @@ def load_estimator(path, fitted_to: str = "corpus"):
     if fits not in (fitted_to, None):
         known = [name for name in models.names() if models.declared(name)["FITTED_TO"] == fitted_to]
         raise UsageError(f"{path}: holds a {kind!r} model; this command is for {known}")
-    return models.load(path)
+    with reading_input(path):
+        return models.load(path)
 
 
 def model_kind(path) -> tuple[str, str | None]:
-    """The kind of model in a run folder, and what it is fitted to; None for an unknown kind."""
+    """The kind of model in a run folder, and what it is fitted to; None for an unknown kind.
+
+    Raises
+    ------
+    DataFormatError
+        There is no model, or it cannot be opened.
+    """
     from dpsvi import models
     from dpsvi.files.io import read_meta
 
-    kind = read_meta(path)["kind"]
+    with reading_input(path):
+        kind = read_meta(path)["kind"]
     return kind, models.declared(kind)["FITTED_TO"] if kind in models.names() else None
 
 
@@ -196,7 +215,10 @@ def add_model_argument(parser) -> None:
 
 
 def apply_config(parser, argv) -> argparse.Namespace:
-    """Parse `argv`; settings of ``--config FILE.toml`` count as defaults, flags win."""
+    """Parse `argv`; settings of ``--config FILE.toml`` count as defaults, flags win.
+
+    The process ends here, as it does for wrong usage, where the file cannot be read.
+    """
     finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     finder.add_argument("--config")
     path = finder.parse_known_args(argv)[0].config
@@ -207,8 +229,10 @@ def apply_config(parser, argv) -> argparse.Namespace:
     try:
         with open(path, "rb") as file:
             settings = tomllib.load(file)
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        parser.error(f"--config {path}: {error}")
+    except OSError as error:
+        parser.exit(BAD_DATA, f"{parser.prog}: {path}: cannot be read: {error.strerror}\n")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        parser.exit(BAD_DATA, f"{parser.prog}: {path}: not valid TOML: {error}\n")
     extra = []
     for key, value in settings.items():
         flag = "--" + key.replace("_", "-")

@@ -132,7 +132,7 @@ def cut(corpus, tmp_path):
         (["fit", "lda", "--corpus", "CORPUS", "--held-out", "500"], 2, "--held-out must be"),
         (["fit", "lda", "--corpus", "dataset:unknown"], 2, "lee"),
         (["fit", "lda", "--corpus", "CORPUS", "--out", "RUN"], 2, "--overwrite"),
-        (["topics", "EMPTY"], 1, "model.json"),
+        (["topics", "EMPTY"], 3, "model.json"),
         (["transform", "RUN", "--corpus", "CORPUS", "--out", "x.txt"], 2, ".csv"),
         (["transform", "RUN", "--corpus", "CORPUS", "--out", "EMPTY/a/b.npy"], 2, "--out must be"),
         (["export", "RUN", "--format", "csv", "--out", "EMPTY"], 2, "--out must be"),

@@ -37,6 +37,7 @@ COMMANDS = {
     "topics": "print the topics of a fitted model",
     "info": "describe a run folder, a model or a corpus",
     "export": "write a fitted model in other formats",
+    "watch": "show a run in the browser while it goes on",
     "warmup": "compile the code of models once, so that no fit has to",
     "play": "train an actor-critic on a game, and write a page that shows it playing",
 }

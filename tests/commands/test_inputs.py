@@ -29,6 +29,7 @@ COMMANDS_AND_INPUTS = [
     ["topics", "INPUT"],
     ["info", "INPUT"],
     ["export", "INPUT", "--format", "csv", "--out", "OUT.csv"],
+    ["watch", "INPUT"],
     ["play", "cartpole", "--out", "INPUT", "--resume"],
 ]
 

@@ -26,10 +26,13 @@ def add_corpus_arguments(parser, required: bool = True) -> None:
         help="UCI docword, Matrix Market, LDA-C (each plain or .gz), npz CSR, or dataset:NAME",
     )  # fmt: skip
     group.add_argument(
-        "--texts", action="store_true", help="PATH holds one text a line, plain or .gz"
-    )
+        "--texts", action="store_true",
+        help="PATH holds one text a line, or is a .csv with a column called text; plain or .gz",
+    )  # fmt: skip
     group.add_argument("--vocab", metavar="PATH", help="one word a line; default: found beside")
-    group.add_argument("--encoding", default="utf-8", help="of vocabulary and texts [%(default)s]")
+    group.add_argument(
+        "--encoding", type=_encoding, default="utf-8", help="of vocabulary and texts [%(default)s]"
+    )
     group.add_argument("--allow-fractional", action="store_true", help="accept fractional counts")
     group.add_argument("--max-bytes", type=int, metavar="N", help="lift the cap on decompression")
     group.add_argument("--no-cache", action="store_true", help="do not keep the parsed corpus")
@@ -71,7 +74,7 @@ def read_corpus(args, estimator=None):
 
 def _read_texts(args, estimator):
     from dpsvi.corpus import as_corpus
-    from dpsvi.corpus.stream import read_lines
+    from dpsvi.corpus.text_files import read_texts
     from dpsvi.corpus.vocabulary import as_vocabulary
 
     words = as_vocabulary(args.vocab, args.encoding)
@@ -79,7 +82,7 @@ def _read_texts(args, estimator):
         words = estimator.vocabulary_
         if words is None:
             raise UsageError("--texts: the model was fitted without words; --vocab names them")
-    return as_corpus(read_lines(args.corpus, args.encoding, args.max_bytes), words)
+    return as_corpus(read_texts(args.corpus, args.encoding, args.max_bytes), words)
 
 
 def _read_corpus(args):
@@ -91,10 +94,15 @@ def _read_corpus(args):
         name = args.corpus.removeprefix("dataset:")
         check_choice("--corpus dataset", name, sorted(BY_NAME))
         return BY_NAME[name]()
-    return load_corpus(
-        args.corpus, args.vocab or "auto", allow_fractional=args.allow_fractional,
-        max_bytes=args.max_bytes, encoding=args.encoding, cache=not args.no_cache,
-    )  # fmt: skip
+    try:
+        return load_corpus(
+            args.corpus, args.vocab or "auto", allow_fractional=args.allow_fractional,
+            max_bytes=args.max_bytes, encoding=args.encoding, cache=not args.no_cache,
+        )  # fmt: skip
+    except DataFormatError as error:
+        if not str(error).startswith(f"{args.corpus}:1: "):
+            raise
+        raise DataFormatError(f"{error} (--texts reads a file of texts)") from error
 
 
 @contextmanager
@@ -127,6 +135,14 @@ def seed(text: str) -> int:
     if text.isdecimal() and int(text) < 1 << 32:
         return int(text)
     raise argparse.ArgumentTypeError(f"must be an integer from 0 to {(1 << 32) - 1}, got {text!r}")
+
+
+def _encoding(text: str) -> str:
+    try:
+        " ".encode(text)
+    except LookupError:
+        raise argparse.ArgumentTypeError(f"must be one that Python knows, got {text!r}") from None
+    return text
 
 
 def setting(text: str):

@@ -38,6 +38,8 @@ COMMANDS = {
     "topics": "print the topics of a fitted model",
     "info": "describe a run folder, a model or a corpus",
     "export": "write a fitted model in other formats",
+    "watch": "show a run in the browser while it goes on",
+    "warmup": "compile the code of models once, so that no fit has to",
     "play": "train an actor-critic on a game, and write a page that shows it playing",
 }
 
@@ -63,7 +65,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="dpsvi",
         description="Stochastic variational inference: topic models at scale.",
-        epilog="exit codes: 0 good, 1 failure, 2 usage, 3 bad data, 4 diverged (NaN), "
+        epilog="exit codes: 0 good, 1 failure, 2 usage, 3 bad or missing input, 4 diverged (NaN), "
         "5 lost ranks, 130, 138 and 143 by SIGINT, SIGUSR1 and SIGTERM",
     )
     parser.add_argument("--version", action="version", version=f"dpsvi {__version__}")

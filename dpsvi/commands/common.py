@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from dpsvi.errors import DataFormatError, DpsviError, UsageError, check_choice
+from dpsvi.errors import BAD_DATA, DataFormatError, DpsviError, UsageError, check_choice
 
 
 def add_output_arguments(parser, default=argparse.SUPPRESS) -> None:
@@ -26,10 +26,13 @@ def add_corpus_arguments(parser, required: bool = True) -> None:
         help="UCI docword, Matrix Market, LDA-C (each plain or .gz), npz CSR, or dataset:NAME",
     )  # fmt: skip
     group.add_argument(
-        "--texts", action="store_true", help="PATH holds one text a line, plain or .gz"
-    )
+        "--texts", action="store_true",
+        help="PATH holds one text a line, or is a .csv with a column called text; plain or .gz",
+    )  # fmt: skip
     group.add_argument("--vocab", metavar="PATH", help="one word a line; default: found beside")
-    group.add_argument("--encoding", default="utf-8", help="of vocabulary and texts [%(default)s]")
+    group.add_argument(
+        "--encoding", type=_encoding, default="utf-8", help="of vocabulary and texts [%(default)s]"
+    )
     group.add_argument("--allow-fractional", action="store_true", help="accept fractional counts")
     group.add_argument("--max-bytes", type=int, metavar="N", help="lift the cap on decompression")
     group.add_argument("--no-cache", action="store_true", help="do not keep the parsed corpus")
@@ -65,17 +68,13 @@ def read_corpus(args, estimator=None):
     """
     from dpsvi.cluster.ranks.world import in_turn
 
-    with in_turn() if collective(args) else nullcontext():
-        try:
-            return _read_texts(args, estimator) if args.texts else _read_corpus(args)
-        except OSError as error:
-            name = error.filename or args.corpus
-            raise DataFormatError(f"{name}: cannot be read: {error.strerror or error}") from error
+    with in_turn() if collective(args) else nullcontext(), reading_input(args.corpus):
+        return _read_texts(args, estimator) if args.texts else _read_corpus(args)
 
 
 def _read_texts(args, estimator):
     from dpsvi.corpus import as_corpus
-    from dpsvi.corpus.stream import read_lines
+    from dpsvi.corpus.text_files import read_texts
     from dpsvi.corpus.vocabulary import as_vocabulary
 
     words = as_vocabulary(args.vocab, args.encoding)
@@ -83,7 +82,7 @@ def _read_texts(args, estimator):
         words = estimator.vocabulary_
         if words is None:
             raise UsageError("--texts: the model was fitted without words; --vocab names them")
-    return as_corpus(read_lines(args.corpus, args.encoding, args.max_bytes), words)
+    return as_corpus(read_texts(args.corpus, args.encoding, args.max_bytes), words)
 
 
 def _read_corpus(args):
@@ -95,10 +94,28 @@ def _read_corpus(args):
         name = args.corpus.removeprefix("dataset:")
         check_choice("--corpus dataset", name, sorted(BY_NAME))
         return BY_NAME[name]()
-    return load_corpus(
-        args.corpus, args.vocab or "auto", allow_fractional=args.allow_fractional,
-        max_bytes=args.max_bytes, encoding=args.encoding, cache=not args.no_cache,
-    )  # fmt: skip
+    try:
+        return load_corpus(
+            args.corpus, args.vocab or "auto", allow_fractional=args.allow_fractional,
+            max_bytes=args.max_bytes, encoding=args.encoding, cache=not args.no_cache,
+        )  # fmt: skip
+    except DataFormatError as error:
+        if not str(error).startswith(f"{args.corpus}:1: "):
+            raise
+        raise DataFormatError(f"{error} (--texts reads a file of texts)") from error
+
+
+@contextmanager
+def reading_input(path):
+    """Raise DataFormatError where the block cannot open or read what the user named as input.
+
+    Python names the file that it could not open; for a fault without a name that is `path`.
+    """
+    try:
+        yield
+    except OSError as error:
+        name = error.filename or path
+        raise DataFormatError(f"{name}: cannot be read: {error.strerror or error}") from error
 
 
 @contextmanager
@@ -118,6 +135,14 @@ def seed(text: str) -> int:
     if text.isdecimal() and int(text) < 1 << 32:
         return int(text)
     raise argparse.ArgumentTypeError(f"must be an integer from 0 to {(1 << 32) - 1}, got {text!r}")
+
+
+def _encoding(text: str) -> str:
+    try:
+        " ".encode(text)
+    except LookupError:
+        raise argparse.ArgumentTypeError(f"must be one that Python knows, got {text!r}") from None
+    return text
 
 
 def setting(text: str):
@@ -169,6 +194,8 @@ def load_estimator(path, fitted_to: str = "corpus"):
 
     Raises
     ------
+    DataFormatError
+        There is no model, or it cannot be opened.
     UsageError
         It holds another kind of model.
     """
@@ -178,15 +205,23 @@ def load_estimator(path, fitted_to: str = "corpus"):
     if fits not in (fitted_to, None):
         known = [name for name in models.names() if models.declared(name)["FITTED_TO"] == fitted_to]
         raise UsageError(f"{path}: holds a {kind!r} model; this command is for {known}")
-    return models.load(path)
+    with reading_input(path):
+        return models.load(path)
 
 
 def model_kind(path) -> tuple[str, str | None]:
-    """The kind of model in a run folder, and what it is fitted to; None for an unknown kind."""
+    """The kind of model in a run folder, and what it is fitted to; None for an unknown kind.
+
+    Raises
+    ------
+    DataFormatError
+        There is no model, or it cannot be opened.
+    """
     from dpsvi import models
     from dpsvi.files.io import read_meta
 
-    kind = read_meta(path)["kind"]
+    with reading_input(path):
+        kind = read_meta(path)["kind"]
     return kind, models.declared(kind)["FITTED_TO"] if kind in models.names() else None
 
 
@@ -196,7 +231,10 @@ def add_model_argument(parser) -> None:
 
 
 def apply_config(parser, argv) -> argparse.Namespace:
-    """Parse `argv`; settings of ``--config FILE.toml`` count as defaults, flags win."""
+    """Parse `argv`; settings of ``--config FILE.toml`` count as defaults, flags win.
+
+    The process ends here, as it does for wrong usage, where the file cannot be read.
+    """
     finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     finder.add_argument("--config")
     path = finder.parse_known_args(argv)[0].config
@@ -207,8 +245,10 @@ def apply_config(parser, argv) -> argparse.Namespace:
     try:
         with open(path, "rb") as file:
             settings = tomllib.load(file)
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        parser.error(f"--config {path}: {error}")
+    except OSError as error:
+        parser.exit(BAD_DATA, f"{parser.prog}: {path}: cannot be read: {error.strerror}\n")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        parser.exit(BAD_DATA, f"{parser.prog}: {path}: not valid TOML: {error}\n")
     extra = []
     for key, value in settings.items():
         flag = "--" + key.replace("_", "-")

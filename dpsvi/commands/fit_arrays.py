@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 
 from dpsvi import engines, models
-from dpsvi.errors import DataFormatError, UsageError
+from dpsvi.commands.common import reading_input
+from dpsvi.errors import UsageError
 
 SOURCE = "data"  # the option that names the data
 CALLED = {"validation_size": "held_out"}  # parameters whose options are called otherwise
@@ -42,10 +43,8 @@ def read_arrays(args) -> dict:
     """
     from dpsvi.files.arrays import read_data
 
-    try:
+    with reading_input(args.data):
         return read_data(args.data, y=args.y, groups=args.groups, sequence=args.sequence)
-    except FileNotFoundError as error:
-        raise DataFormatError(str(error)) from error
 
 
 def arguments_of(method, data: dict) -> dict:

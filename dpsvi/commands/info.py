@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsvi.commands.common import emit
+from dpsvi.commands.common import emit, reading_input
 
 
 def add_arguments(parser) -> None:
@@ -14,7 +14,8 @@ def run(args) -> None:
     """Print a description without loading any array of a model."""
     import os
 
-    facts = _model(args.path) if os.path.isdir(args.path) else _corpus(args.path)
+    with reading_input(args.path):
+        facts = _model(args.path) if os.path.isdir(args.path) else _corpus(args.path)
     emit(args, facts, "\n".join(f"{key}: {value}" for key, value in facts.items()))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from dpsvi import engines
 from dpsvi.cluster.ranks.launcher import launched_rank
 from dpsvi.cluster.ranks.world import in_turn
-from dpsvi.commands.common import collective
+from dpsvi.commands.common import collective, reading_input
 from dpsvi.commands.fit import check_used, engine_of
 from dpsvi.commands.fit import run as run_fit
 from dpsvi.commands.fit_options import add_cluster_arguments
@@ -37,7 +37,7 @@ def _settings(args, path) -> tuple[str, argparse.Namespace]:
 
     Raises
     ------
-    FileNotFoundError, ModelFormatError, UsageError
+    DataFormatError, ModelFormatError, UsageError
         It cannot be resumed, or not so.
     """
     from dpsvi.commands.run_folder import RunFolder  # loads numpy
@@ -46,16 +46,13 @@ def _settings(args, path) -> tuple[str, argparse.Namespace]:
     if launched_rank() == 0:
         RunFolder(out, resume=True)  # brings back what a run had set aside that was killed
     try:
-        kept = path.read_text(encoding="utf-8")
+        with reading_input(path):
+            kept = path.read_text(encoding="utf-8")
         settings = json.loads(kept)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{out}: is no run folder, it has no config.json") from None
     except ValueError as error:
+        if isinstance(error, DataFormatError):
+            raise
         raise ModelFormatError(f"{path}: not valid JSON: {error}") from error
-    if not (path.parent / "checkpoints" / "latest").exists():
-        raise FileNotFoundError(
-            f"{out}: holds no checkpoint; the fit was finished, or ended before the first one"
-        )
     if settings.get("command") == "play":
         raise UsageError(
             f"{out}: is a run of `dpsvi play`; `dpsvi play {settings['environment']} --out {out} "

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dpsvi import __version__
+from dpsvi.errors import DataFormatError
 from dpsvi.files.environment import hardware, versions
 from dpsvi.files.io import write_json, write_text
 from dpsvi.files.set_aside import SetAside
@@ -67,6 +68,8 @@ class RunFolder:
         about to replace them.
     OSError
         The folder cannot be made or written; found here, before any training.
+    DataFormatError
+        It is to be gone on with, and holds nothing to go on from.
     """
 
     def __init__(self, path, overwrite: bool = False, resume: bool = False):
@@ -75,7 +78,8 @@ class RunFolder:
         places = (self.path, *self.path.absolute().parents)
         there = next(place for place in places if place.exists())
         if not there.is_dir():
-            raise FileExistsError(f"{there}: is a file, a folder is needed")
+            refused = DataFormatError if resume else FileExistsError
+            raise refused(f"{there}: is a file, a folder is needed")
         if not os.access(there, os.W_OK):
             raise PermissionError(f"{there}: cannot be written")
         if self._before:
@@ -85,8 +89,19 @@ class RunFolder:
                     f"none of dpsvi, remove {self._before.path / 'owner.json'})"
                 )
             self._settle(failed=True)
-        if not overwrite and not resume:
+        if resume:
+            self._refuse_without_checkpoint()
+        elif not overwrite:
             self._refuse_what_is_there()
+
+    def _refuse_without_checkpoint(self):
+        if not (self.path / "config.json").exists():
+            raise DataFormatError(f"{self.path}: is no run folder, it has no config.json")
+        if self._newest() is None:
+            raise DataFormatError(
+                f"{self.path}: holds no checkpoint; the fit was finished, or ended before the "
+                "first one"
+            )
 
     def _refuse_what_is_there(self):
         if self._newest() is not None:

@@ -14,6 +14,10 @@ from numba import njit
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from dpsvi.kernels.code_cache import can_be_kept
+
+_FLAGS = {"cache": can_be_kept(), "nogil": True}
+
 # Slots of `limits`, int64: what the file may hold.
 N_ROWS, N_COLUMNS, NNZ, INDEX_BASE, ALLOW_FRACTIONAL = range(5)
 N_LIMITS = 5
@@ -77,7 +81,7 @@ def _borrow(typingctx, array):
     return array(array), codegen
 
 
-@njit(cache=True, nogil=True)
+@njit(**_FLAGS)
 def parse_triples(text, limits, state, rows, columns, values):
     """Parse lines of ``row column value``; blank lines are skipped."""
     text, limits, state = _borrow(text), _borrow(limits), _borrow(state)
@@ -105,7 +109,7 @@ def parse_triples(text, limits, state, rows, columns, values):
     return OK
 
 
-@njit(cache=True, nogil=True)
+@njit(**_FLAGS)
 def parse_documents(text, limits, state, rows, columns, values):
     """Parse lines of ``n column:value ...``; row numbers count the lines.
 
@@ -148,7 +152,7 @@ def parse_documents(text, limits, state, rows, columns, values):
     return OK
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**_FLAGS, forceinline=True)
 def _append(row, column, value, limits, state, rows, columns, values):
     """Check one entry against the limits and store it, unless it is zero."""
     row -= limits[INDEX_BASE]
@@ -176,26 +180,26 @@ def _append(row, column, value, limits, state, rows, columns, values):
     return OK
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**_FLAGS, forceinline=True)
 def _skip_spaces(text, p):
     while text[p] == _SPACE or text[p] == _TAB or text[p] == _RETURN:
         p += 1
     return p
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**_FLAGS, forceinline=True)
 def _at_space(text, p):
     c = text[p]
     return c == _NEWLINE or c == _SPACE or c == _TAB or c == _RETURN
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**_FLAGS, forceinline=True)
 def _starts(text, p, first, second):
     """Whether two lower-case letters stand at ``p``, in either case."""
     return text[p] | 32 == first and text[p + 1] | 32 == second
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**_FLAGS, forceinline=True)
 def _digits(text, p, value):
     """Append the decimal digits at ``p`` to ``value``, as far as an int64 holds them.
 
@@ -211,7 +215,7 @@ def _digits(text, p, value):
     return value, p, left_out
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**_FLAGS, forceinline=True)
 def _integer(text, p):
     """Read an unsigned integer: its value, or -1 where there is none, and what follows it."""
     value, stop, _ = _digits(text, p, np.int64(0))
@@ -219,7 +223,7 @@ def _integer(text, p):
     return value if stop > p else np.int64(-1), stop
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**_FLAGS, forceinline=True)
 def _number(text, p, allow_fractional):
     """Read a count: float32 value, what follows it, and OK or why it is refused."""
     mantissa, stop, _ = _digits(text, p, np.int64(0))
@@ -236,7 +240,7 @@ def _number(text, p, allow_fractional):
     return np.float32(value), stop, OK
 
 
-@njit(cache=True, nogil=True)
+@njit(**_FLAGS)
 def _decimal(text, p):
     """Read ``[+-]digits[.digits][e[+-]digits]`` as float64, or recognise NaN and infinity."""
     negative = text[p] == _MINUS

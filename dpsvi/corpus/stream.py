@@ -68,6 +68,15 @@ def read_lines(
 ) -> list[str]:
     """All lines of a plain or gzip file, without their ends and without a byte-order mark.
 
+    Parameters and errors are those of :func:`read_text`.
+    """
+    # Only "\n" ends a line: str.splitlines would also cut at rare characters inside words.
+    return read_text(path, encoding, max_bytes).removesuffix("\n").split("\n")
+
+
+def read_text(path: str | PathLike, encoding: str = "utf-8", max_bytes: int | None = None) -> str:
+    """All of a plain or gzip file, without a byte-order mark.
+
     Parameters
     ----------
     path, max_bytes
@@ -89,9 +98,7 @@ def read_lines(
         line = data.count(b"\n", 0, error.start) + 1
         reason = f"not {encoding} ({error.reason}); name another with encoding="
         raise CorpusFormatError.at(path, line, reason) from error
-    text = text.removeprefix(codecs.BOM_UTF8.decode("utf-8"))
-    # Only "\n" ends a line: str.splitlines would also cut at rare characters inside words.
-    return text.removesuffix("\n").split("\n")
+    return text.removeprefix(codecs.BOM_UTF8.decode("utf-8"))
 
 
 class LineReader:

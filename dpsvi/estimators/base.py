@@ -51,12 +51,16 @@ class SVIEstimator(Saving, Sampling, Fitting, BaseEstimator):
     fit that goes on may change them.  A fit notes them in `_started`, as JSON gives them back, and
     whatever uses the fitted model takes them from there: those of the estimator may be other ones
     by then.
+
+    A fit with the parameters as they are compiles most of a model's code.  Parameters of fits that
+    compile the rest are in `_warmup`, for ``dpsvi warmup``.
     """
 
     _items: str  # what the data are made of, from `engine_parameters`
     _texts: ClassVar[dict[str, str]] = {}
     _learns_size = False  # whether n_components is the most there can be, of which some stay empty
     _extra: tuple[str, ...] = ()  # more attributes that `fit` sets and the fitted model needs
+    _warmup: ClassVar[tuple[dict[str, Any], ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

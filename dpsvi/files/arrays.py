@@ -40,7 +40,8 @@ def read_data(path, *, y=None, groups=None, sequence=None) -> dict:
 
     Raises
     ------
-    FileNotFoundError
+    FileNotFoundError, IsADirectoryError, PermissionError
+        The file cannot be opened.
     ValueError
         The suffix is unknown, or columns are named for another format than ``.csv``.
     DataFormatError
@@ -55,14 +56,13 @@ def read_data(path, *, y=None, groups=None, sequence=None) -> dict:
     columns = {role: column for role, column in columns.items() if column is not None}
     if columns and not suffix.startswith(".csv"):
         raise ValueError(f"{path}: columns are named of .csv files only, got {columns}")
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file")
+    path.stat()  # names a file that is not there, as not all readers do
     try:
         if suffix.startswith(".csv"):
             return _read_csv(path, columns)
         read = {".npy": _read_npy, ".npz": _read_npz}.get(suffix, _read_mtx)
         return _checked(read(path))
-    except DataFormatError:
+    except (DataFormatError, FileNotFoundError, IsADirectoryError, PermissionError):
         raise
     except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         # Of what is pickled numpy says how to unpickle it.

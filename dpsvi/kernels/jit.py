@@ -17,13 +17,14 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from dpsvi.base import Items, Shared, Work
+from dpsvi.kernels.code_cache import can_be_kept
 
 # 'reassoc' lets sums over topics use vector instructions, 'contract' fuses multiply and add.
 # 'nnan' and 'ninf' stay out: with them the compiler may delete the checks for NaN.
 # error_model='numpy': a division must not branch to raise, which would stop vectorisation.
 FLAGS = {
     "nogil": True,
-    "cache": True,
+    "cache": can_be_kept(),
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
 }

@@ -36,7 +36,8 @@ const svg = maker("http://www.w3.org/2000/svg");
 const digits = (options) => new Intl.NumberFormat("en-US", options).format;
 const whole = digits({ maximumFractionDigits: 0 });
 const four = digits({ maximumSignificantDigits: 4 });
-const plain = (value) => (Math.abs(value) >= 1000 ? whole(value) : four(value));
+const minus = (text) => text.replace("-", "−"); // as wide as digits are
+const plain = (value) => minus(Math.abs(value) >= 1000 ? whole(value) : four(value));
 const percent = digits({ style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
 const short = digits({ notation: "compact", maximumSignificantDigits: 3 });
 const largest = (values) => values.reduce((a, b) => Math.max(a, b), -Infinity);
@@ -59,6 +60,16 @@ function steps(low, high) {
   const first = Math.ceil(low / step - 1e-9);
   const count = Math.floor(high / step + 1e-9) - first + 1;
   return Array.from({ length: count }, (_, i) => (first + i) * step);
+}
+
+// Texts of ticks, with as many digits as tell them apart.
+function tickTexts(ticks) {
+  const texts = ticks.map(plain);
+  if (new Set(texts).size === ticks.length) return texts;
+  const step = ticks[1] - ticks[0];
+  let places = 0;
+  while (places < 15 && Math.abs(Number(step.toFixed(places)) - step) > 1e-6 * step) places += 1;
+  return ticks.map((tick) => minus(tick.toFixed(places)));
 }
 
 // 1, 2, 5, 10, 20, ...; powers of ten alone where those would be too many.

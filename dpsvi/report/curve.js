@@ -1,7 +1,7 @@
-// Training curve: perplexity against time or documents, with a readout.
+// Training curve: the measure of the run against time or items, with a readout.
 
-const COLUMN = { step: 0, documents: 1, seconds: 2, perplexity: 3 }; // of a point
-const perplexity = (point) => point[COLUMN.perplexity];
+const COLUMN = { step: 0, documents: 1, seconds: 2, value: 3 }; // of a point
+const valueOf = (point) => point[COLUMN.value];
 
 class TrainingCurve {
   constructor(figure, controls) {
@@ -10,11 +10,7 @@ class TrainingCurve {
     this.log = false;
     this.at = null; // index of the point being read, if any
     this.tip = html("div", { class: "tip", role: "status" });
-    controls.hidden = !DATA.curves.length;
-    if (controls.hidden) {
-      figure.replaceChildren(html("p", { class: "empty" }, "No perplexity recorded."));
-      return;
-    }
+    this.controls = controls;
     controls.addEventListener("change", ({ target }) => {
       if (target.type === "radio") this.unit = target.value;
       else this.log = target.checked;
@@ -31,8 +27,18 @@ class TrainingCurve {
     return point[COLUMN[this.unit]];
   }
 
+  // What the horizontal axis counts.
+  unitName() {
+    return this.unit === "documents" ? DATA.items : this.unit;
+  }
+
   draw() {
     this.drawnWidth = this.figure.clientWidth;
+    this.controls.hidden = !DATA.curves.length;
+    if (this.controls.hidden) {
+      this.figure.replaceChildren(html("p", { class: "empty" }, "Nothing recorded."));
+      return;
+    }
     // A log scale has no place for points at 0.
     const shown = DATA.curves
       .map((curve) => curve.points.filter((point) => !this.log || this.x(point) > 0))
@@ -40,7 +46,7 @@ class TrainingCurve {
     const hidden = DATA.curves.reduce((n, curve, i) => n + curve.points.length
       - shown[i].points.length, 0);
     document.getElementById("curve-note").textContent = hidden
-      ? `Points at 0 ${this.unit} have no place on a log scale: ${hidden} not shown.` : "";
+      ? `Points at 0 ${this.unitName()} have no place on a log scale: ${hidden} not shown.` : "";
     this.curves = shown.filter(({ points }) => points.length);
     if (!this.curves.length) {
       this.figure.replaceChildren();
@@ -69,41 +75,45 @@ class TrainingCurve {
     // Several names need room beside the plot; a single one fits above its line.
     const longest = largest(this.curves.map((curve) => this.name(curve).length));
     const right = this.curves.length > 1 ? 7.2 * longest + 16 : 14;
-    this.box = { left: 58, right: this.width - right, top: 18, bottom: this.height - 44 };
+    this.box = { right: this.width - right, top: 18, bottom: this.height - 44 };
     const points = this.curves.flatMap((curve) => curve.points);
     const xs = points.map((point) => this.x(point));
-    const ys = points.map(perplexity).concat(DATA.baseline ?? []);
+    const ys = points.map(valueOf).concat(DATA.baseline ?? []);
     const [low, high] = [smallest(ys), largest(ys)];
-    const room = (high / low) ** 0.06;
+    const { log } = DATA.measure;
+    const room = log ? (high / low) ** 0.06 : 0.06 * (high - low);
+    const ends = log ? [low / room, high * room] : [low - room, high + room];
+    this.toY = axis(ends, [this.box.bottom, this.box.top], log);
+    this.rows = tickTexts(this.toY.ticks);
+    this.box.left = Math.max(58, 7.2 * largest(this.rows.map((text) => text.length)) + 12);
     this.toX = axis(
       [this.log ? smallest(xs) : 0, largest(xs)], [this.box.left, this.box.right], this.log,
     );
-    this.toY = axis([low / room, high * room], [this.box.bottom, this.box.top], true);
   }
 
   name({ label, points }) {
-    return `${label} ${plain(perplexity(points[points.length - 1]))}`;
+    return `${label} ${plain(valueOf(points[points.length - 1]))}`;
   }
 
   place(point) {
-    return [this.toX(this.x(point)), this.toY(perplexity(point))];
+    return [this.toX(this.x(point)), this.toY(valueOf(point))];
   }
 
   description() {
     const { label, points } = this.curves[0];
-    const ends = [points[0], points[points.length - 1]].map((point) => plain(perplexity(point)));
+    const ends = [points[0], points[points.length - 1]].map((point) => plain(valueOf(point)));
     const unigram = DATA.baseline === null ? "" : `; unigram baseline ${plain(DATA.baseline)}`;
-    return `${label} perplexity against ${this.unit}, from ${ends.join(" to ")}${unigram}. `
+    return `${label} ${DATA.measure.name} against ${this.unitName()}, from ${ends.join(" to ")}${unigram}. `
       + "Left and right arrow keys read the points.";
   }
 
   axes() {
     const { left, right, bottom } = this.box;
-    const rows = this.toY.ticks.flatMap((tick) => {
+    const rows = this.toY.ticks.flatMap((tick, i) => {
       const y = this.toY(tick);
       return [
         svg("line", { class: "grid", x1: left, x2: right, y1: y, y2: y }),
-        svg("text", { x: left - 8, y: y + 4, "text-anchor": "end" }, plain(tick)),
+        svg("text", { x: left - 8, y: y + 4, "text-anchor": "end" }, this.rows[i]),
       ];
     });
     const columns = this.toX.ticks.flatMap((tick) => {
@@ -114,7 +124,7 @@ class TrainingCurve {
       ];
     });
     const middle = { x: (left + right) / 2, y: bottom + 40, "text-anchor": "middle" };
-    return [...rows, ...columns, svg("text", middle, this.unit)];
+    return [...rows, ...columns, svg("text", middle, this.unitName())];
   }
 
   baseline() {
@@ -173,12 +183,13 @@ class TrainingCurve {
   }
 
   reading(point) {
-    const nats = (-Math.log(perplexity(point))).toFixed(3).replace("-", "−");
+    const value = valueOf(point);
+    const nats = minus((-Math.log(value)).toFixed(3));
     return [
-      `perplexity ${plain(perplexity(point))}`,
-      `${nats} nats per token`,
+      `${DATA.measure.name} ${plain(value)}`,
+      ...(DATA.measure.log ? [`${nats} nats per token`] : []),
       `${plain(point[COLUMN.seconds])} seconds`,
-      `${whole(point[COLUMN.documents])} documents`,
+      `${whole(point[COLUMN.documents])} ${DATA.items}`,
       `step ${whole(point[COLUMN.step])}`,
     ].join("\n");
   }

@@ -16,9 +16,10 @@ from string import Template
 from dpsvi.files.io import atomic_path
 
 from .run_files import read_run
-from .summary import curves, number, thinned, tiles, unigram_perplexity
+from .summary import curves, items_of, measure_of, number, thinned, tiles, unigram_perplexity
 
 SCRIPTS = ("base.js", "curve.js", "map.js", "topics.js")
+LIVE = "live.js"  # of a page that is served while its run goes on
 FACTS = ("model", "version", "host", "hosts", "ranks", "cores", "seed")  # shown under the title
 
 
@@ -54,18 +55,22 @@ def write_report(run_dir):
     return path
 
 
-def render(run):
+def render(run, live=False):
     """Return the HTML page of a `Run`.
 
     Parameters
     ----------
     run : Run
+    live : bool
+        The page asks again and again for itself, as it is by then, where it came from.
 
     Returns
     -------
     page : str
     """
-    style, script = _template("page.css"), "\n".join(map(_template, SCRIPTS))
+    style = _template("page.css")
+    script = "\n".join(map(_template, [*SCRIPTS, LIVE] if live else SCRIPTS))
+    measure = measure_of(run.metrics)
     shown = [curve._replace(points=thinned(curve.points)) for curve in curves(run.metrics)]
     notes = run.notes + [
         f"The {short.label} curve shows {len(short.points):,} of {len(full.points):,} points."
@@ -74,7 +79,7 @@ def render(run):
     ]
     title = run.config.get("title")
     return Template(_template("page.html")).substitute(
-        policy=_policy(style, script),
+        policy=_policy(style, script) + ("; connect-src 'self'" if live else ""),
         style=style,
         script=script,
         title=escape(title if isinstance(title, str) else run.name),
@@ -82,7 +87,7 @@ def render(run):
         notes=_notes(notes),
         tiles="".join(_tile(tile) for tile in tiles(run)),
         curve_table=_table(
-            ["curve", "step", "documents", "seconds", "perplexity"],
+            ["curve", "step", items_of(run), "seconds", measure.name],
             [
                 [curve.label, p.step, p.docs, p.seconds, p.value]
                 for curve in shown
@@ -95,12 +100,18 @@ def render(run):
         ),
         config=_table(["setting", "value"], _flat(run.config)),
         env=_table(["environment", "value"], _flat(run.env)),
-        data=_script_json(_data(run, shown)),
+        items=items_of(run),
+        caption=measure.caption,
+        topics_hidden="hidden" if live and not run.topics else "",
+        data=_script_json(_data(run, shown) | ({"ended": run.ended} if live else {})),
     )
 
 
 def _data(run, shown):
+    measure = measure_of(run.metrics)
     return {
+        "measure": {"name": measure.name, "log": measure.log},
+        "items": items_of(run),
         "baseline": unigram_perplexity(run.metrics),
         "curves": [
             {

@@ -46,15 +46,18 @@ class Run(NamedTuple):
     topics: list
     positions: dict  # topic -> (x, y)
     notes: list  # sentences about what is absent or left out
+    ended: bool  # there is a model, and nothing from which the run could go on
 
 
-def read_run(run_dir):
+def read_run(run_dir, expected=FILES):
     """Read the run folder `run_dir`.
 
     Parameters
     ----------
     run_dir : path-like
-        Folder written by ``dpsvi fit lda``.
+        Folder written by ``dpsvi fit`` or ``dpsvi play``.
+    expected : sequence of str
+        Files whose absence is worth a note.
 
     Returns
     -------
@@ -69,9 +72,9 @@ def read_run(run_dir):
     ValueError
         If a file other than ``metrics.jsonl`` is malformed; names file and line.
     """
+    if not Path(run_dir).is_dir():
+        raise NotADirectoryError(f"{run_dir} is not a folder")
     folder = Path(run_dir).resolve()
-    if not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is not a folder")
     absent = [name for name in FILES if not (folder / name).is_file()]
     if len(absent) == len(FILES):
         raise FileNotFoundError(f"{folder} is not a run folder: none of {', '.join(FILES)} in it")
@@ -88,7 +91,8 @@ def read_run(run_dir):
             lambda path: _positions(path, {topic.topic for topic in topics}),
             {},
         ),
-        notes=[f"{name} is not in the run folder." for name in absent] + notes,
+        notes=[f"{name} is not in the run folder." for name in absent if name in expected] + notes,
+        ended=(folder / "model.json").is_file() and not (folder / "checkpoints").exists(),
     )
 
 

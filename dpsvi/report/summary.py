@@ -1,4 +1,4 @@
-"""Key numbers and perplexity curves of a run, from the lines of its ``metrics.jsonl``."""
+"""Key numbers and curves of a run, from the lines of its ``metrics.jsonl``."""
 
 import math
 from statistics import median
@@ -18,16 +18,46 @@ class Tile(NamedTuple):
     detail: str
 
 
+class Measure(NamedTuple):
+    """What the curves of a run show: a metric, its name, its axis, and what a reader must know."""
+
+    metric: str
+    name: str
+    log: bool
+    caption: str
+
+
+# Of those that a run has recorded, the first one is shown.
+MEASURES = (
+    Measure(
+        "perplexity", "perplexity", True,
+        "Perplexity, lower is better, on a logarithmic axis: equal steps down are equal gains in "
+        "nats per token.",
+    ),
+    Measure("score", "score", False, "Score, higher is better."),
+    Measure(
+        "items_per_second", "items per second", False,
+        "Items per second. The run holds no items out (--held-out), so it has no score.",
+    ),
+)  # fmt: skip
+
+
 class Curve(NamedTuple):
-    """Perplexity on one split, seen by one rank; `points` are `Metric` lines."""
+    """A measure on one split, seen by one rank; `points` are `Metric` lines."""
 
     label: str
     split: str
     points: list
 
 
+def measure_of(metrics):
+    """The `Measure` of a run with these lines; perplexity where it has recorded none yet."""
+    recorded = {row.metric for row in metrics}
+    return next((one for one in MEASURES if one.metric in recorded), MEASURES[0])
+
+
 def curves(metrics):
-    """Perplexity curves, held-out ones first, and of those rank 0 first.
+    """Curves of the run's measure, held-out ones first, and of those rank 0 first.
 
     A run that stopped and resumed from a checkpoint repeats some steps. The later lines are the
     ones the model comes from, so they replace the earlier.
@@ -40,9 +70,9 @@ def curves(metrics):
     -------
     curves : list of Curve
     """
-    found = {}
+    found, shown = {}, measure_of(metrics).metric
     for row in metrics:
-        if row.metric == "perplexity":
+        if row.metric == shown:
             points = found.setdefault((row.split != "heldout", row.split, row.rank), [])
             while points and points[-1].step >= row.step:
                 points.pop()
@@ -81,8 +111,11 @@ def tiles(run):
     -------
     tiles : list of Tile
         Held-out perplexity, unigram baseline, improvement, topics, documents, tokens per second,
-        wall-clock time. A number the run did not record is a dash.
+        wall-clock time. A number the run did not record is a dash.  Of a run whose measure is
+        another one: its last score, items, items per second, time.
     """
+    if not _is_of_topics(run):
+        return _tiles_of_scores(run)
     heldout = [curve for curve in curves(run.metrics) if curve.split == "heldout"]
     points = heldout[0].points if heldout else []
     baseline = unigram_perplexity(run.metrics)
@@ -92,8 +125,39 @@ def tiles(run):
         _perplexity("Unigram baseline", baseline),
         _improvement(points[-1].value if points else None, baseline),
         _tile("Topics", len(run.topics) or None, f"{words} top words each"),
-        _tile("Documents", max((row.docs for row in run.metrics), default=None), "processed"),
-        _speed(run.metrics),
+        *_tiles_of_work(run, "tokens_per_second"),
+    ]
+
+
+def items_of(run):
+    """What the run goes through: documents, moves of a game, or items."""
+    if run.config.get("command") == "play":
+        return "moves"
+    return "documents" if _is_of_topics(run) else "items"
+
+
+def _is_of_topics(run):
+    if run.metrics:
+        return measure_of(run.metrics).metric == "perplexity"
+    return not {"data", "command"} & run.config.keys()  # it has just begun
+
+
+def _tiles_of_scores(run):
+    found = []
+    for curve in curves(run.metrics)[:1]:
+        if measure_of(run.metrics).metric == "score":
+            best = max(curve.points, key=lambda row: row.value)
+            detail = f"best {number(best.value)} at {number(best.seconds)} s"
+            tile = _tile(f"{curve.label} score", curve.points[-1].value, detail)
+            found.append(Tile(tile.label.capitalize(), _minus(tile.value), _minus(tile.detail)))
+    return found + _tiles_of_work(run, "items_per_second")
+
+
+def _tiles_of_work(run, speed):
+    items = items_of(run).capitalize()
+    return [
+        _tile(items, max((row.docs for row in run.metrics), default=None), "processed"),
+        _speed(run.metrics, speed),
         _duration(
             max((row.seconds for row in run.metrics), default=None),
             _simulated(run.config.get("engine")),
@@ -118,7 +182,7 @@ def _tile(label, value, detail):
 
 def _perplexity(label, value, remark=""):
     detail = "" if value is None else f"{-math.log(value):.3f} nats per token{remark}"
-    return _tile(label, value, detail.replace("-", "\N{MINUS SIGN}"))
+    return _tile(label, value, _minus(detail))
 
 
 def _best(points):
@@ -132,21 +196,26 @@ def _improvement(value, baseline):
     if value is None or baseline is None:
         return _tile("Improvement", None, "")
     nats = math.log(baseline / value)
-    share = f"{1 - value / baseline:.1%}".replace("-", "\N{MINUS SIGN}")
     detail = f"{nats:+.3f} nats per token over the baseline"
-    return Tile("Improvement", share, detail.replace("-", "\N{MINUS SIGN}"))
+    return Tile("Improvement", _minus(f"{1 - value / baseline:.1%}"), _minus(detail))
 
 
-def _speed(metrics):
+def _minus(text):
+    """`text` with signs of the width of digits."""
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def _speed(metrics, name):
     by_rank = {}
     for row in metrics:
-        if row.metric == "tokens_per_second":
+        if row.metric == name:
             by_rank.setdefault(row.rank, []).append(row.value)
     # The median, because the first reading also holds the time of compilation.
     speed = sum(median(values) for values in by_rank.values()) if by_rank else None
     readings = sum(len(values) for values in by_rank.values())
     ranks = f", sum over {len(by_rank)} ranks" if len(by_rank) > 1 else ""
-    return _tile("Tokens per second", speed, f"median of {readings} readings{ranks}")
+    label = name.replace("_", " ").capitalize()
+    return _tile(label, speed, f"median of {readings} readings{ranks}")
 
 
 def _simulated(engine):

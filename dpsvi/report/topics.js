@@ -86,7 +86,9 @@ function printSettings() {
   });
 }
 
-new TrainingCurve(document.getElementById("curve"), document.getElementById("curve-controls"));
+const curve = new TrainingCurve(
+  document.getElementById("curve"), document.getElementById("curve-controls"),
+);
 topicSearch(document.getElementById("search"), document.getElementById("found"));
 new TopicMap(document.getElementById("map"));
 topicCards(document.getElementById("cards"));

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi.base import Items, Model, Shared, Work
+from dpsvi.kernels.code_cache import can_be_kept
 from dpsvi.kernels.jit import compile_local
 from dpsvi.kernels.memory import aligned
 from dpsvi.training.loop import CompiledLoop, Loop
@@ -91,9 +92,8 @@ def with_memory(works: tuple[Work, ...], shared: Shared) -> tuple[Work, ...]:
 def _told(name: str):
     """Say that the block compiles, and how long it took, where that is worth a word."""
     started = time.monotonic()
-    timer = threading.Timer(
-        _SILENT_SECONDS, log.info, ["%s: compiling, once; later fits find the compiled code", name]
-    )
+    later = ", once; later fits find the compiled code" * can_be_kept()
+    timer = threading.Timer(_SILENT_SECONDS, log.info, ["%s: compiling%s", name, later])
     timer.daemon = True
     timer.start()
     try:

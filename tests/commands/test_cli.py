@@ -132,7 +132,7 @@ def cut(corpus, tmp_path):
         (["fit", "lda", "--corpus", "CORPUS", "--held-out", "500"], 2, "--held-out must be"),
         (["fit", "lda", "--corpus", "dataset:unknown"], 2, "lee"),
         (["fit", "lda", "--corpus", "CORPUS", "--out", "RUN"], 2, "--overwrite"),
-        (["topics", "EMPTY"], 1, "model.json"),
+        (["topics", "EMPTY"], 3, "model.json"),
         (["transform", "RUN", "--corpus", "CORPUS", "--out", "x.txt"], 2, ".csv"),
         (["transform", "RUN", "--corpus", "CORPUS", "--out", "EMPTY/a/b.npy"], 2, "--out must be"),
         (["export", "RUN", "--format", "csv", "--out", "EMPTY"], 2, "--out must be"),
@@ -288,6 +288,35 @@ def test_texts_in_words_out(texts, tmp_path, capsys):
     capsys.readouterr()
     assert main(["evaluate", str(out), "--corpus", str(texts), "--texts", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["perplexity"] < 9
+
+
+def test_a_table_of_texts(texts, tmp_path, capsys):
+    """It gives what the same texts give as lines, a row for each, whatever is in the quotes."""
+    fit = ["fit", "lda", "--corpus", str(texts), "--texts", *FIT, "--out", str(tmp_path / "run")]
+    assert main(fit) == 0
+    (tmp_path / "new.txt").write_text("cat dog bird\n\nwheel, brake café\n", encoding="utf-8")
+    table = 'id,text\n1,"cat dog\nbird"\n2,""\n3,"wheel, brake ""café"""\n'
+    (tmp_path / "new.csv").write_text(table, encoding="utf-8")
+    found = []
+    for name in ("new.txt", "new.csv"):
+        out, given = tmp_path / f"{name}.npy", ["--corpus", str(tmp_path / name), "--texts"]
+        assert main(["transform", str(tmp_path / "run"), *given, "--out", str(out)]) == 0
+        capsys.readouterr()
+        assert main(["evaluate", str(tmp_path / "run"), *given, "--json"]) == 0
+        found.append((np.load(out), json.loads(capsys.readouterr().out)))
+    assert found[0][0].shape == (3, 4) and np.array_equal(found[0][0], found[1][0])
+    assert found[0][1] == found[1][1]
+
+
+def test_texts_that_are_not_said_to_be_some(texts, tmp_path, capsys):
+    given = ["fit", "lda", "--corpus", str(texts), *FIT, "--out", str(tmp_path / "run")]
+    assert main(given) == 3
+    assert "texts.txt:1: expected the header" in (said := capsys.readouterr().err)
+    assert "(--texts reads a file of texts)" in said
+    for encoding in ("klingon", "hex"):
+        with pytest.raises(SystemExit) as error:
+            main([*given, "--texts", "--encoding", encoding])
+        assert error.value.code == 2 and f"got '{encoding}'" in capsys.readouterr().err
 
 
 def test_texts_in_another_encoding(texts, tmp_path, capsys):

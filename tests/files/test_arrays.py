@@ -147,7 +147,10 @@ def test_wrong_use(tmp_path, X):
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(ValueError, match=r"must end in one of \.npy"):
         read_data(tmp_path / "x.xlsx")
-    with pytest.raises(FileNotFoundError, match="no such file"):
+    with pytest.raises(FileNotFoundError, match="absent.npy"):
         read_data(tmp_path / "absent.npy")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(IsADirectoryError, match="folder.csv"):
+        read_data(tmp_path / "folder.csv")
     with pytest.raises(ValueError, match=r"columns are named of \.csv files only"):
         read_data(tmp_path / "x.npy", y="t")

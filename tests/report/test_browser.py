@@ -3,10 +3,9 @@
 import html
 import json
 import re
-import shutil
-import subprocess
 
 import pytest
+from tools.browser import browse, needs_chromium
 from tools.run_folders import (
     HOSTILE,
     data_of,
@@ -14,42 +13,6 @@ from tools.run_folders import (
 )
 
 from dpsvi.report import write_report
-
-
-def chromium():
-    names = ("chromium", "chromium-browser", "google-chrome")
-    return next(filter(None, map(shutil.which, names)), None)
-
-
-needs_chromium = pytest.mark.skipif(chromium() is None, reason="Chromium is not installed")
-
-
-def browse(page, profile):
-    """Open a page in headless Chromium; returns its final DOM and what it logged."""
-    done = subprocess.run(
-        [
-            chromium(),
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--disable-dev-shm-usage",
-            "--enable-logging=stderr",
-            f"--user-data-dir={profile}",
-            "--window-size=1280,1600",
-            "--virtual-time-budget=2000",
-            "--dump-dom",
-            page.as_uri(),
-        ],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=120,
-        check=True,
-    )
-    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 
 def probe(page, profile, script):
@@ -67,7 +30,7 @@ def probe(page, profile, script):
         }}</script></body>""",
         )
     )
-    dom, logged = browse(copy, profile)
+    dom, logged = browse(copy.as_uri(), profile)
     assert logged == []
     (seen,) = re.findall(r'<pre id="seen">(.*?)</pre>', dom)
     return json.loads(html.unescape(seen))
@@ -75,7 +38,7 @@ def probe(page, profile, script):
 
 @needs_chromium
 def test_page_runs_in_a_browser(run, tmp_path):
-    dom, logged = browse(write_report(run), tmp_path / "profile")
+    dom, logged = browse(write_report(run).as_uri(), tmp_path / "profile")
     assert logged == []
     assert 'data-ready="yes"' in dom
     assert dom.count('<li class="word">') == 20 * 20
@@ -86,7 +49,8 @@ def test_page_runs_in_a_browser(run, tmp_path):
 
 @needs_chromium
 def test_hostile_words_stay_text_in_a_browser(tmp_path):
-    dom, logged = browse(write_report(make_run(tmp_path / "run", words=HOSTILE)), tmp_path / "p")
+    page = write_report(make_run(tmp_path / "run", words=HOSTILE))
+    dom, logged = browse(page.as_uri(), tmp_path / "p")
     assert logged == []
     assert 'data-ready="yes"' in dom
     assert "<img" not in dom
@@ -100,7 +64,7 @@ def test_page_without_a_file_runs_in_a_browser(run, tmp_path, name):
     (run / name).unlink()
     if name == "topics.csv":
         (run / "topic_map.json").unlink()
-    dom, logged = browse(write_report(run), tmp_path / "profile")
+    dom, logged = browse(write_report(run).as_uri(), tmp_path / "profile")
     assert logged == []
     assert 'data-ready="yes"' in dom
 

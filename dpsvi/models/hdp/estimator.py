@@ -134,6 +134,7 @@ class DPSVIHDP(TopicEstimator):
     _kind = "hdp"
     _learns_size = True
     _defaults = DEFAULTS
+    _warmup = ({"local_step": "mean_field"},)
     _alpha_parameter = "doc_concentration"
     _settings = (*TopicEstimator._settings, "topic_concentration")
 

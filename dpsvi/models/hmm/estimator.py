@@ -180,6 +180,7 @@ class DPSVIHMM(Answers, ArrayEstimator):
     _free = ("algorithm", "buffer")
     _settings = ("window",)
     _extra = ("n_symbols_",)
+    _warmup = ({"emission": "categorical"},)
     _model = staticmethod(from_arrays)
 
     def check_params(self) -> None:

@@ -154,6 +154,7 @@ class DPSVILDA(TopicEstimator):
 
     _kind = "lda"
     _defaults = DEFAULTS
+    _warmup = ({"local_step": "mean_field"}, {"keep_responsibilities": True})
     _alpha_parameter = "doc_topic_prior"
 
     def __init__(

@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.corpus import Corpus
-from dpsvi.errors import check_choice, check_number
+from dpsvi.errors import check_choice, check_flag, check_number
 from dpsvi.estimators.items import count
 from dpsvi.evaluation import completion
 from dpsvi.expfam import dirichlet
@@ -142,7 +142,7 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def _n_features_out(self):
         return self._n_topics(self._state)
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any, *, normalize: bool = True) -> np.ndarray:
         """Topic proportions of documents, topics held fixed.
 
         Each document is inferred on its own: the result does not depend on the other rows.
@@ -151,6 +151,9 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         ----------
         X : corpus
             As in `fit`.
+        normalize : bool, default=True
+            False: the parameters of the Dirichlet distributions that have these means, prior
+            included, as in scikit-learn.  A document of more tokens has a larger sum.
 
         Returns
         -------
@@ -158,9 +161,11 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             Rows sum to 1; a document without known words gets the prior mean.
         """
         check_is_fitted(self, "_state")
+        check_flag("normalize", normalize)
         mean_field = self._started["local_step"] == "mean_field"
-        gamma, *_ = self._infer(self._read(X, reset=False), mean_field)
-        theta = gamma / gamma.sum(axis=1, keepdims=True)
+        theta, *_ = self._infer(self._read(X, reset=False), mean_field)
+        if normalize:
+            theta = theta / theta.sum(axis=1, keepdims=True)
         return theta if getattr(X, "dtype", None) == np.float32 else theta.astype(np.float64)
 
     def _infer(self, items, mean_field):

@@ -191,6 +191,12 @@ def test_transform_against_the_reference(X, kind):
         lam = model.components_.astype(float)
         gamma = infer(kind, *document, lam, model.doc_topic_prior_, n_sweeps=100, tol=1e-3)
         np.testing.assert_allclose(row, normalised(gamma), atol=2e-3)
+    gamma = model.transform(X[:20], normalize=False)
+    np.testing.assert_allclose(normalised(gamma), theta, rtol=1e-5)
+    tokens = np.asarray(X[:20].sum(axis=1)).ravel()
+    np.testing.assert_allclose(
+        gamma.sum(axis=1), tokens + model.doc_topic_prior_.sum(), rtol=1e-4
+    )
 
 
 @pytest.mark.parametrize("kind", ["collapsed", "mean_field"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Name -> module.  Loaded on first use: scikit-learn and numba take seconds, `--help` must not.
 # The estimators are not named here: each model's file says how its estimator is called.

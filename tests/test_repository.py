@@ -193,3 +193,13 @@ def test_the_version_is_the_same_everywhere():
     citation = (ROOT / "CITATION.cff").read_text("utf-8")
     stated = re.search(r"^version: *[\"']?([\w.]+)", citation, re.M)
     assert stated is None or stated.group(1) == version
+
+
+def test_one_version_everywhere():
+    from dpsvi import __version__
+
+    released = re.search(r"^## (\d\S+) - (\d{4}-\d\d-\d\d)$", text(ROOT / "CHANGELOG.md"), re.M)
+    citation = text(ROOT / "CITATION.cff")
+    assert f"\nversion: {__version__}\n" in citation
+    assert released[1] == __version__.split(".dev")[0]
+    assert f"\ndate-released: {released[2]}\n" in citation

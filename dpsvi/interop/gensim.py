@@ -56,8 +56,8 @@ def to_gensim(estimator):
     return model
 
 
-def coherence(estimator, corpus, *, measure="u_mass", n_words=10) -> float:
-    """Mean coherence of the topics by gensim's CoherenceModel.
+def coherence(estimator, corpus, *, measure="u_mass", n_words=10) -> np.ndarray:
+    """Coherence of each topic, (n_components,), by gensim's CoherenceModel.
 
     Parameters
     ----------
@@ -88,4 +88,4 @@ def coherence(estimator, corpus, *, measure="u_mass", n_words=10) -> float:
         topics=top, dictionary=make_dictionary(words), coherence=measure, topn=n_words, **data,
         processes=1,
     )  # fmt: skip
-    return float(model.get_coherence())
+    return np.array(model.get_coherence_per_topic())

@@ -54,3 +54,5 @@ def test_coherence_tells_topics_from_noise(fitted, measure):
     noise = DPSVILDA(3, max_iter=0, random_state=3).fit(counts)
     good = model.coherence(counts, measure=measure, n_words=5)
     assert np.isfinite(good) and good > noise.coherence(counts, measure=measure, n_words=5)
+    each = model.coherence(counts, measure=measure, n_words=5, average=False)
+    assert each.shape == (3,) and each.mean() == pytest.approx(good)

@@ -261,8 +261,10 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
         return to_gensim(self)
 
-    def coherence(self, X: Any, measure: str = "u_mass", n_words: int = 10) -> float:
-        """Mean topic coherence in the documents X, by gensim's CoherenceModel.
+    def coherence(
+        self, X: Any, measure: str = "u_mass", n_words: int = 10, *, average: bool = True
+    ) -> Any:
+        """Topic coherence in the documents X, by gensim's CoherenceModel; higher is better.
 
         Parameters
         ----------
@@ -270,8 +272,16 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         measure : {"u_mass", "c_v", "c_uci", "c_npmi"}
         n_words : int, >= 1
             Top words of each topic.
+        average : bool, default=True
+            False: one number for each topic, which shows those that mix subjects.
+
+        Returns
+        -------
+        float or ndarray of shape (n_components,)
         """
+        check_flag("average", average)
         check_is_fitted(self, "_state")
         from dpsvi.interop.gensim import coherence
 
-        return coherence(self, self._read(X, reset=False), measure=measure, n_words=n_words)
+        topics = coherence(self, self._read(X, reset=False), measure=measure, n_words=n_words)
+        return float(np.mean(topics)) if average else topics

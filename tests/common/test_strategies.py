@@ -305,15 +305,15 @@ def estimator(strategy, n_workers=3, max_iter=6, own=None, **options):
     )  # fmt: skip
     return DPSVILDA(
         5, engine="simulated", cluster=cluster, batch_size=10, max_iter=max_iter, random_state=0,
-        **options,
+        doc_topic_prior=None, **options,
     )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def serial(texts):
     train, test = texts
-    lda = DPSVILDA(5, engine="serial", batch_size=10, max_iter=6, random_state=0).fit(train)
-    return lda.perplexity(test)
+    settings = dict(batch_size=10, max_iter=6, doc_topic_prior=None, random_state=0)
+    return DPSVILDA(5, engine="serial", **settings).fit(train).perplexity(test)
 
 
 @pytest.mark.parametrize("strategy", strategies.names())

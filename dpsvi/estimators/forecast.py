@@ -93,18 +93,22 @@ def forecast(
     data = {"X": X, **({} if y is None else {"y": y}), **others}
     passes, spent = _run(estimator, data, 0.0, _LOOK_EVERY)[-1]  # compiles
     every = max(_LOOK_EVERY, passes * seconds / (_LOOKS * spent)) if spent else 1.0
+    traced = tracemalloc.is_tracing()  # by the caller, who goes on
     tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    tracemalloc.reset_peak()
     try:
         seen = _run(estimator, data, seconds, min(every, estimator.evaluate_every, 1.0))
-        _, memory = tracemalloc.get_traced_memory()
+        _, most = tracemalloc.get_traced_memory()
     finally:
-        tracemalloc.stop()
+        if not traced:
+            tracemalloc.stop()
     passes, spent = seen[-1]
     if passes < estimator.max_iter:
         middle = seen[len(seen) // 2 - 1] if len(seen) > 1 else (0.0, 0.0)
         pace = (spent - middle[1]) / (passes - middle[0])
         spent += pace * (estimator.max_iter - passes)
-    return Forecast(spent * getattr(estimator, "n_init", 1), memory, passes)
+    return Forecast(spent * getattr(estimator, "n_init", 1), most - before, passes)
 
 
 def _run(estimator, data, seconds, every):

@@ -1,5 +1,7 @@
 """How long a fit will take, and how much memory."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.mixture import GaussianMixture
@@ -28,6 +30,17 @@ def test_the_memory_of_a_fit(rng):
         assert one.passes < 1000
         assert 2 * topics < one.memory < 12 * topics
     assert found[0].memory == pytest.approx(found[1].memory, rel=0.05)
+
+
+def test_who_traces_memory_goes_on(rng):
+    X, model = rng.normal(size=(200, 3)), DPSVIGaussianMixture(2, max_iter=2)
+    tracemalloc.start()
+    try:
+        kept = np.ones(10**6)
+        assert 0 < forecast(model, X).memory < kept.nbytes
+        assert tracemalloc.get_traced_memory()[0] >= kept.nbytes
+    finally:
+        tracemalloc.stop()
 
 
 def test_looks_take_little_of_a_short_pass(monkeypatch, rng):

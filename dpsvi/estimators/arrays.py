@@ -119,7 +119,10 @@ class ArrayEstimator(SVIEstimator):
         """How often each row counts, float64, (n_samples,); raises ValueError if it cannot be."""
         if sample_weight is None:
             return np.ones(n_samples)
-        weight = np.asarray(sample_weight, dtype=np.float64)
+        try:
+            weight = np.asarray(sample_weight, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"sample_weight must be numbers: {error}") from None
         if weight.shape != (n_samples,):
             raise ValueError(
                 f"sample_weight must have shape ({n_samples},) as X has, got {weight.shape}"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from sklearn.base import clone
 
 from dpsvi import engines
 from dpsvi.errors import check_number
+from dpsvi.estimators.base import SVIEstimator
 
-_LOOK_EVERY = 0.01  # passes
+_LOOK_EVERY = 0.01  # passes, at least
+_LOOKS = 20  # in a trial, where a pass is not longer; each costs time that a fit does not need
 
 
 class Forecast(NamedTuple):
@@ -43,7 +46,8 @@ def forecast(
     fit of which a part is enough is thus measured, not computed; later passes are taken to be as
     fast as the second half of the trial.  What only the end of a fit needs is not seen: a topic
     model that keeps responsibilities takes ``2 * n_components`` bytes more for each word of each
-    document in its last passes.
+    document in its last passes.  No items are held out and all passes are counted, for when early
+    stopping will end a fit is not known.
 
     Parameters
     ----------
@@ -62,6 +66,8 @@ def forecast(
 
     Raises
     ------
+    TypeError
+        The estimator is no variational model of dpsvi.
     ValueError
         `seconds` is not above 0, or the engine is one of several processes or of a virtual
         cluster.
@@ -75,28 +81,37 @@ def forecast(
     True
     """
     check_number("seconds", seconds, low=0, open_low=True)
+    if not isinstance(estimator, SVIEstimator):
+        raise TypeError(f"estimator must be a variational model of dpsvi, got {estimator!r}")
     engine = engines.get(estimator.engine)
     if engine.collective or engine.simulated:
         raise ValueError(
             f"engine must be 'serial' or 'threads' for a forecast, got {estimator.engine!r}"
         )
+    if isinstance(X, Iterator):
+        X = list(X)  # both fits read it
     data = {"X": X, **({} if y is None else {"y": y}), **others}
-    _run(estimator, data, 0.0)  # compiles
+    passes, spent = _run(estimator, data, 0.0, _LOOK_EVERY)[-1]  # compiles
+    every = max(_LOOK_EVERY, passes * seconds / (_LOOKS * spent)) if spent else 1.0
+    traced = tracemalloc.is_tracing()  # by the caller, who goes on
     tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    tracemalloc.reset_peak()
     try:
-        seen = _run(estimator, data, seconds)
-        _, memory = tracemalloc.get_traced_memory()
+        seen = _run(estimator, data, seconds, min(every, estimator.evaluate_every, 1.0))
+        _, most = tracemalloc.get_traced_memory()
     finally:
-        tracemalloc.stop()
+        if not traced:
+            tracemalloc.stop()
     passes, spent = seen[-1]
     if passes < estimator.max_iter:
         middle = seen[len(seen) // 2 - 1] if len(seen) > 1 else (0.0, 0.0)
         pace = (spent - middle[1]) / (passes - middle[0])
         spent += pace * (estimator.max_iter - passes)
-    return Forecast(spent * getattr(estimator, "n_init", 1), memory, passes)
+    return Forecast(spent * getattr(estimator, "n_init", 1), most - before, passes)
 
 
-def _run(estimator, data, seconds):
+def _run(estimator, data, seconds, every):
     """Passes and seconds at each look, of a fit that is ended after so many seconds."""
     seen = [(0.0, 0.0)]
 
@@ -105,8 +120,8 @@ def _run(estimator, data, seconds):
         return event.seconds >= seconds
 
     given = {
-        "callbacks": [look], "evaluate_every": _LOOK_EVERY, "n_init": 1, "verbose": 0,
-        "checkpoint_dir": None,
+        "callbacks": [look], "evaluate_every": every, "n_init": 1, "verbose": 0,
+        "checkpoint_dir": None, "validation_size": None, "early_stopping": False,
     }  # fmt: skip
     known = estimator.get_params()
     trial = clone(estimator)

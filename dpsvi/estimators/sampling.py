@@ -31,6 +31,7 @@ class Sampling:
         Parameters
         ----------
         n_samples : int, >= 1, default=100
+            All draws are in memory: `n_samples` times the fitted arrays.
         random_state : int, RandomState, Generator or None, default=None
             None is the parameter of the estimator.
 
@@ -80,7 +81,8 @@ class Sampling:
         level : float in (0, 1], default=0.9
             1 is from the least to the largest draw.
         n_samples, random_state : as in :meth:`posterior_samples`
-            More draws make the ends more exact.
+            More draws make the ends more exact.  1,000 draws of many topics of a large vocabulary
+            may not fit into memory.
 
         Returns
         -------

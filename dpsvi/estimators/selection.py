@@ -77,16 +77,18 @@ def select_components(
     (2, [1, 2, 3])
     """
     _check(estimator)
-    values = list(dict.fromkeys(values))
+    values = list(values)
     if not values:
         raise ValueError("values must hold numbers of components, got none")
     for value in values:
         check_number("values", value, low=1, integer=True)
+    if validation_size is None:
+        raise TypeError("validation_size must be > 0 and < 1.0, or a count, got None")
     if isinstance(X, Iterator):
         X = list(X)  # every fit reads it
     seed = estimator._draw_seed()  # one for all: the same items are held out
     best, scores = None, {}
-    for value in values:
+    for value in dict.fromkeys(map(int, values)):
         candidate = clone(estimator).set_params(
             n_components=value, validation_size=validation_size, random_state=seed
         )

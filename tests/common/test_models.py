@@ -139,6 +139,7 @@ def test_weights_that_cannot_be_are_refused(name, rng):
         (np.where(np.arange(n), 1.0, -2.0), "not all 0, got -2"),
         (np.where(np.arange(n), 1.0, np.nan), "not all 0, got nan"),
         (np.zeros(n), "not all 0, got zeros only"),
+        (["many"] * n, "be numbers: .*'many'"),
     ):
         with pytest.raises(ValueError, match=f"sample_weight must .*{got}"):
             member.estimator().fit(**data, sample_weight=weight)
@@ -357,6 +358,10 @@ def test_what_predicts_groups_fits_and_predicts_at_once(name, rng):
         fitted = fit(member, data, max_iter=2)
         assert np.array_equal(found, fitted.predict(**data))
         assert found.shape == (len(data["X"]),) and len(np.unique(found)) > 1
+    if groups and name in WEIGHTED:
+        data["sample_weight"] = np.arange(len(found)) % 3
+        found = estimator.fit_predict(**data)
+        assert np.array_equal(found, fit(member, data, max_iter=2).predict(data["X"]))
 
 
 @every_member

@@ -27,6 +27,11 @@ def test_four_gaussians_are_four(covariance_type, seed):
     np.testing.assert_allclose(found.estimator.means_[order], CORNERS, atol=0.5)
 
 
+def test_numbers_of_numpy_are_those_of_python(rng):
+    found = select_components(DPSVIGaussianMixture(), rng.normal(size=(20, 2)), np.arange(1, 3))
+    assert {type(value) for value in (found.n_components, *found.scores)} == {int}
+
+
 @pytest.mark.parametrize("name", CHOSEN)
 def test_scores_are_those_of_items_that_were_held_out(name, rng):
     member = members.get(name)
@@ -70,5 +75,7 @@ def test_what_cannot_be_compared_is_refused(rng, tmp_path):
         select_components(mixture, X, [2, 0])
     with pytest.raises(ValueError, match="validation_size must be > 0 and < 1.0, or a count"):
         select_components(mixture, X, [1], validation_size=1.5)
+    with pytest.raises(TypeError, match="validation_size must be > 0 .* got None"):
+        select_components(mixture, X, [1], validation_size=None)
     with pytest.raises(ValueError, match="checkpoint_dir must be None"):
         select_components(DPSVIGaussianMixture(checkpoint_dir=tmp_path), X, [1])

@@ -1,7 +1,10 @@
 """How long a fit will take, and how much memory."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
+from sklearn.mixture import GaussianMixture
 
 from dpsvi import DPSVILDA, DPSVIGaussianMixture, DPSVIHierarchicalRegressor, forecast
 from dpsvi.estimators import forecast as module
@@ -29,6 +32,37 @@ def test_the_memory_of_a_fit(rng):
     assert found[0].memory == pytest.approx(found[1].memory, rel=0.05)
 
 
+def test_who_traces_memory_goes_on(rng):
+    X, model = rng.normal(size=(200, 3)), DPSVIGaussianMixture(2, max_iter=2)
+    tracemalloc.start()
+    try:
+        kept = np.ones(10**6)
+        assert 0 < forecast(model, X).memory < kept.nbytes
+        assert tracemalloc.get_traced_memory()[0] >= kept.nbytes
+    finally:
+        tracemalloc.stop()
+
+
+def test_looks_take_little_of_a_short_pass(monkeypatch, rng):
+    """Each costs more than a step: a hundred in a pass of one batch made it ten times as long."""
+    run, seen = module._run, []
+    monkeypatch.setattr(module, "_run", lambda *given: seen.append(given[3]) or run(*given))
+    forecast(DPSVIGaussianMixture(2, max_iter=5), rng.normal(size=(20, 2)), seconds=1000)
+    assert seen == [0.01, 1.0]
+
+
+def test_early_stopping_does_not_end_the_trial(rng):
+    """Held-out items are scored at each look, so that looks decide when a fit ends."""
+    model = DPSVIGaussianMixture(2, max_iter=40, validation_size=0.5, early_stopping=True)
+    expected = forecast(model, rng.normal(size=(60, 2)), seconds=1000)
+    assert expected.passes == 40
+
+
+def test_texts_that_come_once():
+    texts = ["sun sea sand"] * 20 + ["snow ice frost"] * 20
+    assert forecast(DPSVILDA(2, max_iter=2), iter(texts)).passes == 2
+
+
 def test_later_passes_are_as_fast_as_the_second_half_of_the_trial(monkeypatch, rng):
     seen = [(0.0, 0.0), (0.5, 4.0), (1.0, 5.0), (1.5, 5.5), (2.0, 6.0)]
     monkeypatch.setattr(module, "_run", lambda *given: seen)
@@ -51,3 +85,8 @@ def test_refused(changes, seconds, message, rng):
     model = DPSVIGaussianMixture(2).set_params(**changes)
     with pytest.raises(ValueError, match=message):
         forecast(model, rng.normal(size=(20, 2)), seconds=seconds)
+
+
+def test_other_estimators_are_refused(rng):
+    with pytest.raises(TypeError, match="a variational model of dpsvi, got GaussianMixture"):
+        forecast(GaussianMixture(), rng.normal(size=(20, 2)))

@@ -205,15 +205,17 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
         """The component with the highest responsibility for each point, (n_samples,)."""
         return self.predict_proba(X).argmax(axis=1)
 
-    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
         """Fit to X, then :meth:`predict` the components of its points, (n_samples,).
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : ignored
+        **fit_params
+            What `fit` takes besides, as `sample_weight`.
         """
-        return self.fit(X).predict(X)
+        return self.fit(X, y, **fit_params).predict(X)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Expected log-likelihood of each point in nats, (n_samples,).

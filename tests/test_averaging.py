@@ -73,7 +73,8 @@ def test_nothing_to_average(corpus):
 def test_the_command(corpus, tmp_path):
     matrix = corpus.to_csr().tocoo()
     lines = [str(n) for n in (*matrix.shape, matrix.nnz)]
-    lines += [f"{d + 1} {w + 1} {c:g}" for d, w, c in zip(*matrix.coords, matrix.data, strict=True)]
+    entries = zip(matrix.row, matrix.col, matrix.data, strict=True)
+    lines += [f"{d + 1} {w + 1} {c:g}" for d, w, c in entries]
     path = tmp_path / "docword.tiny.txt"
     path.write_text("\n".join(lines) + "\n")
     main(["--corpus", str(path), "--documents", "100", "--seeds", "1", "--out", str(tmp_path)])

@@ -38,7 +38,8 @@ def check_graph(graph: Graph) -> None:
             raise ValueError(
                 f"graph: node {node} must send to others of 0 to {len(lists) - 1}, got {nodes}"
             )
-    ends = np.array([(node, to) for node, nodes in enumerate(lists) for to in nodes]).T
+    # SciPy 1.11 takes numbers of nodes of 32 bits alone.
+    ends = np.array([(node, to) for node, nodes in enumerate(lists) for to in nodes], np.int32).T
     adjacency = csr_array((np.ones(ends.shape[1]), ends), shape=(len(lists), len(lists)))
     n_parts = connected_components(adjacency, connection="strong", return_labels=False)
     if n_parts > 1:

@@ -68,12 +68,12 @@ def speedup_figure(rows: list[dict], figure: str, path: Path, models: dict) -> N
 
 def _logarithmic(axis) -> None:
     """A logarithmic vertical axis with plain numbers."""
-    from matplotlib.ticker import LogLocator, StrMethodFormatter
+    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
     axis.set_yscale("log")
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-    axis.yaxis.minorticks_off()
+    axis.yaxis.set_minor_locator(NullLocator())
 
 
 def _colours(rows: list[dict]) -> dict[str, str]:

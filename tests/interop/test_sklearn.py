@@ -1,5 +1,6 @@
 """scikit-learn's own tests of its LDA, run with ours in its place."""
 
+import os
 import re
 import subprocess
 import sys
@@ -15,11 +16,12 @@ DIFFERENT = {
 }
 
 
-def test_scikit_learns_own_tests_pass_but_for_known_differences():
+def test_scikit_learns_own_tests_pass_but_for_known_differences(tmp_path):
     done = subprocess.run(
         [
             sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "tools.sklearn_lda", "-rfE",
-            "-p", "no:cacheprovider", "--pyargs", "sklearn.decomposition.tests.test_online_lda",
+            "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", tmp_path,
+            "--pyargs", "sklearn.decomposition.tests.test_online_lda",
         ],
         cwd=TESTS, capture_output=True, text=True,
     )  # fmt: skip

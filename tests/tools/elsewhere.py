@@ -16,7 +16,7 @@ import scipy.stats  # noqa: F401
 import sklearn.base  # noqa: F401
 
 _OS = (
-    "memfd_create", "sched_getaffinity", "register_at_fork", "fork", "sysconf", "getuid", "uname",
+    "memfd_create", "sched_getaffinity", "register_at_fork", "fork", "sysconf", "uname",
     "O_DIRECTORY", "O_CLOEXEC",
 )  # fmt: skip
 _open, _os_open, _fsync, _stat = builtins.open, os.open, os.fsync, os.stat

@@ -2,7 +2,6 @@
 
 import json
 import warnings
-from inspect import signature
 
 import members
 import numba
@@ -26,7 +25,6 @@ SCIKIT_LEARN, NUMBA = (
     tuple(int(part) for part in package.__version__.split(".")[:2]) for package in (sklearn, numba)
 )
 NAMES = members.names()
-WEIGHTED = ["gaussian_mixture", "hierarchical_probit", "hierarchical_regression"]
 every_member = pytest.mark.parametrize("name", NAMES)
 every_member_of_several_starts = pytest.mark.parametrize(
     "name", [name for name in NAMES if "n_init" in models.get(name)().get_params()]
@@ -100,58 +98,6 @@ def target(state, items, batch):
     lam[work.touched[:n]] += work.stats[:n] * (count(items) / len(batch))
     assert len(np.unique(work.touched[:n])) == n
     return lam
-
-
-def test_weights_are_known():
-    taking = [n for n in NAMES if "sample_weight" in signature(models.get(n).fit).parameters]
-    assert taking == WEIGHTED
-
-
-@pytest.mark.parametrize("name", WEIGHTED)
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_weights_are_repetitions(name, method, rng, tmp_path):
-    """Full batches from the same parameters: rows that count twice are rows that are there twice.
-
-    One that counts 0 times is not there.
-    """
-    member = members.get(name)
-    data = member.data(rng, 60)
-    weight = rng.integers(4, size=len(data["X"]))
-    assert weight.min() == 0
-    repeated = {key: np.repeat(array, weight, axis=0) for key, array in data.items()}
-    fit(member, data, max_iter=2).save(tmp_path)
-    settings = dict(batch_size=10_000, learning_rate=1.0, max_iter=3, warm_start=True)
-    weighted, plain = (dpsvi.load(tmp_path).set_params(**settings) for _ in range(2))
-    # The items of a mixture are its rows: of a stream there would be more.
-    weighted.set_params(total_samples=count(weighted._read(
-        **{"y": None, **data}, sample_weight=weight, reset=False
-    )))  # fmt: skip
-    plain.set_params(total_samples=count(plain._read(**{"y": None, **repeated}, reset=False)))
-    getattr(weighted, method)(**data, sample_weight=weight)
-    getattr(plain, method)(**repeated)
-    np.testing.assert_allclose(
-        weighted._state.natural(), plain._state.natural(), rtol=1e-9, atol=1e-9
-    )
-    assert weighted.lower_bound_ == pytest.approx(plain.lower_bound_, rel=1e-9)
-    np.testing.assert_allclose(
-        member.answer(weighted, data), member.answer(plain, data), rtol=1e-8, atol=1e-8
-    )
-
-
-@pytest.mark.parametrize("name", WEIGHTED)
-def test_weights_that_cannot_be_are_refused(name, rng):
-    member = members.get(name)
-    data = member.data(rng, 10)
-    n = len(data["X"])
-    for weight, got in (
-        (np.ones(n + 1), rf"shape \({n},\) as X has, got \({n + 1},\)"),
-        (np.where(np.arange(n), 1.0, -2.0), "not all 0, got -2"),
-        (np.where(np.arange(n), 1.0, np.nan), "not all 0, got nan"),
-        (np.zeros(n), "not all 0, got zeros only"),
-        (["many"] * n, "be numbers: .*'many'"),
-    ):
-        with pytest.raises(ValueError, match=f"sample_weight must .*{got}"):
-            member.estimator().fit(**data, sample_weight=weight)
 
 
 @every_member
@@ -371,10 +317,6 @@ def test_what_predicts_groups_fits_and_predicts_at_once(name, rng):
         fitted = fit(member, data, max_iter=2)
         assert np.array_equal(found, fitted.predict(**data))
         assert found.shape == (len(data["X"]),) and len(np.unique(found)) > 1
-    if groups and name in WEIGHTED:
-        data["sample_weight"] = np.arange(len(found)) % 3
-        found = estimator.fit_predict(**data)
-        assert np.array_equal(found, fit(member, data, max_iter=2).predict(data["X"]))
 
 
 @every_member

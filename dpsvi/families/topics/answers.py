@@ -263,7 +263,7 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def coherence(
         self, X: Any, measure: str = "u_mass", n_words: int = 10, *, average: bool = True
-    ) -> Any:
+    ) -> float | np.ndarray:
         """Topic coherence in the documents X, by gensim's CoherenceModel; higher is better.
 
         Parameters

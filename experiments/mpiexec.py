@@ -14,15 +14,20 @@ ROOT_MAY = {  # containers have no other user
 }
 
 
+def launcher(n_ranks: int) -> list[str]:
+    """What goes before a command that is to run on so many ranks; 0: without an MPI."""
+    if not n_ranks:
+        return []
+    words = [str(Path(sys.executable).parent / "mpiexec"), "-n", str(n_ranks)]
+    if "Open MPI" in subprocess.check_output([words[0], "--version"], text=True):
+        words[1:1] = ["--oversubscribe", "--bind-to", "none"]
+    return words
+
+
 def start(n_ranks: int, module: str, *arguments) -> subprocess.Popen:
     """Start ``python -m module arguments`` on so many ranks; 0: without an MPI."""
-    launcher = []
-    if n_ranks:
-        launcher = [str(Path(sys.executable).parent / "mpiexec"), "-n", str(n_ranks)]
-        if "Open MPI" in subprocess.check_output([launcher[0], "--version"], text=True):
-            launcher[1:1] = ["--oversubscribe", "--bind-to", "none"]
     return subprocess.Popen(
-        [*launcher, sys.executable, "-m", module, *map(str, arguments)],
+        [*launcher(n_ranks), sys.executable, "-m", module, *map(str, arguments)],
         env={**os.environ, **ROOT_MAY}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 

@@ -86,7 +86,8 @@ def _against(revision: str, timed: bool, folder: Path) -> tuple[dict, int]:
         print(compare.table(rows), flush=True)
         found = {"there": git_revision(tree), "fits": {row.fit: row.verdict for row in rows}}
         if timed:
-            both = [row.fit for row in rows if row.fit in TIMED and not row.missing]
+            made = {row.fit for row in rows if not row.missing}
+            both = [name for name, timed in TIMED.items() if timed.fit in made]
             found["seconds"] = _seconds(both, there, here)
             ratios = {key: speed.ratio(value) for key, value in found["seconds"].items()}
             found["speed"] = ratios
@@ -95,9 +96,13 @@ def _against(revision: str, timed: bool, folder: Path) -> tuple[dict, int]:
 
 
 def _seconds(names: list[str], there: Side, here: Side) -> dict[str, list]:
-    with ExitStack() as stack:
-        clocks = [stack.enter_context(side.clock()) for side in (there, here)]
-        return {name: speed.pairs(name, *clocks) for name in names}
+    found = {}
+    for ranks in dict.fromkeys(TIMED[name].ranks for name in names):
+        with ExitStack() as stack:
+            clocks = [stack.enter_context(side.clock(ranks)) for side in (there, here)]
+            mine = [name for name in names if TIMED[name].ranks == ranks]
+            found |= {name: speed.pairs(name, *clocks) for name in mine}
+    return found
 
 
 if __name__ == "__main__":

@@ -1,17 +1,13 @@
 """Small, serial, seeded fits of every model and every local step.
 
-This file is also a script, which runs with the dpsvi of any revision that is first on the path.
-So it takes nothing from its neighbours, and of dpsvi only what users are promised: the estimators,
-`save` and `dpsvi.load`.
+They run with the dpsvi of any revision that is first on the path (:mod:`experiments.digests.make`).
+So they take nothing from their neighbours, and of dpsvi only what users are promised: the
+estimators.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -212,7 +208,47 @@ FITS = {
         {"n_components": 3, "batch_size": 32, "max_iter": 8}, (1500, {"n_components": 10}),
     ),
 }  # fmt: skip
-TIMED = [name for name, fit in FITS.items() if fit.timed]
+
+
+class Timed(NamedTuple):
+    """One fit whose seconds are compared.
+
+    Parameters
+    ----------
+    fit : str
+        One of `FITS`.
+    n_items : int
+    params : dict
+        In the place of those of the fit.
+    ranks : int
+        Of a fit over MPI; 0: in one process.
+    """
+
+    fit: str
+    n_items: int
+    params: dict
+    ranks: int = 0
+
+    @property
+    def by_the_clock(self) -> bool:
+        """Whether seconds are those of the clock, not of the processor."""
+        return self.params.get("engine", "serial") != "serial"
+
+
+def _several(fit, n_items, **params):
+    """Two threads and two workers, of 40 topics and ten passes."""
+    params |= {"n_components": 40, "max_iter": 10}
+    return {
+        f"{fit}, two threads": Timed(fit, n_items, {**params, "engine": "threads", "n_jobs": 2}),
+        f"{fit}, two workers": Timed(fit, n_items, {**params, "engine": "mpi"}, ranks=3),
+    }
+
+
+TIMED = {
+    **{name: Timed(name, *fit.timed) for name, fit in FITS.items() if fit.timed},
+    **_several("lda, collapsed, fixed priors", 60_000, batch_size=32),
+    **_several("lda, mean field, fixed priors", 20_000, batch_size=32),
+}
 
 
 def fitted(fit: Fit, data: dict, more: dict) -> Any:
@@ -220,71 +256,3 @@ def fitted(fit: Fit, data: dict, more: dict) -> Any:
     estimator = getattr(dpsvi, fit.estimator)
     params = {"engine": "serial", "n_jobs": 1, "random_state": 0, **fit.params, **more}
     return estimator(**params).fit(**data)
-
-
-def numbers(name: str, folder: Path, files: Path) -> dict[str, np.ndarray]:
-    """All arrays of a fit by their names.
-
-    Parameters
-    ----------
-    name : str
-        One of `FITS`.
-    folder : path
-        Where the model is saved, in a folder of that name.
-    files : path
-        Such a folder that `dpsvi.load` reads from, perhaps one that another revision has written.
-    """
-    from safetensors.numpy import load_file
-
-    fit = FITS[name]
-    data = fit.data(np.random.default_rng(0), N_ITEMS)
-    model = fitted(fit, data, {})
-    model.save(folder / name)
-    found = {f"file {key}": a for key, a in load_file(folder / name / "model.safetensors").items()}
-    for attribute in ("n_iter_", "n_batch_iter_", "bound_", "lower_bound_"):
-        if hasattr(model, attribute):
-            found[attribute] = getattr(model, attribute)
-    found |= {f"fitted {key}": answer for key, answer in fit.answers(model, data).items()}
-    loaded = dpsvi.load(files / name)
-    found |= {f"loaded {key}": answer for key, answer in fit.answers(loaded, data).items()}
-    return {key: np.atleast_1d(np.ascontiguousarray(value)) for key, value in found.items()}
-
-
-def write_numbers(folder: Path, files: Path) -> None:
-    """Write `numbers` of all fits into a folder, and what went wrong with the others."""
-    from safetensors.numpy import save_file
-
-    arrays, errors = {}, {}
-    for name in FITS:
-        try:
-            found = numbers(name, folder, files)
-        except Exception as error:  # of whatever kind: another revision may lack the parameter
-            errors[name] = f"{type(error).__name__}: {error}"
-        else:
-            arrays |= {f"{name}/{key}": value for key, value in found.items()}
-    save_file(arrays, folder / "arrays.safetensors")
-    (folder / "errors.json").write_text(json.dumps(errors))
-
-
-def serve() -> None:
-    """For every line that names a fit of `TIMED`, print the processor seconds that it took."""
-    made = {}
-    for line in sys.stdin:
-        name = line.rstrip("\n")
-        fit = FITS[name]
-        n_items, more = fit.timed
-        if name not in made:
-            made = {name: fit.data(np.random.default_rng(0), n_items)}
-        started = time.process_time()
-        fitted(fit, made[name], more)
-        print(time.process_time() - started, flush=True)
-
-
-if __name__ == "__main__":
-    root, *folders = map(Path, sys.argv[1:])
-    if not Path(dpsvi.__file__).is_relative_to(root):
-        sys.exit(f"dpsvi was to come from {root}, it is {dpsvi.__file__}")
-    if folders:
-        write_numbers(*folders)
-    else:
-        serve()

@@ -7,14 +7,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from experiments import mpiexec
+
 ROOT = Path(__file__).resolve().parents[2]
-FITS = Path(__file__).with_name("fits.py")
+MAKE = Path(__file__).with_name("make.py")
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
 
 
@@ -48,11 +50,12 @@ class Side:
         self.tree, self.folder = Path(tree).resolve(), Path(folder)
         (self.folder / "compiled").mkdir(parents=True)
 
-    def _command(self, *arguments) -> dict:
+    def _command(self, *arguments, ranks: int = 0) -> dict:
         # -P: the folder of the script is no place to import from.
+        command = [sys.executable, "-P", str(MAKE), str(self.tree), *map(str, arguments)]
         return {
-            "args": [sys.executable, "-P", str(FITS), str(self.tree), *map(str, arguments)],
-            "env": os.environ | ONE_THREAD
+            "args": [*mpiexec.launcher(ranks), *command],
+            "env": os.environ | ONE_THREAD | mpiexec.ROOT_MAY
             | {"PYTHONPATH": str(self.tree), "NUMBA_CACHE_DIR": str(self.folder / "compiled")},
             "text": True,
         }  # fmt: skip
@@ -83,10 +86,13 @@ class Side:
         return self.folder / "models"
 
     @contextmanager
-    def clock(self) -> Iterator:
-        """A function of a fit's name that makes the fit, in one process, and returns seconds."""
+    def clock(self, ranks: int = 0) -> Iterator:
+        """A function of a fit's name that makes the fit and returns seconds.
+
+        All fits are made by one process, or (`ranks`) by so many that MPI starts.
+        """
         process = subprocess.Popen(
-            **self._command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=1
+            **self._command(ranks=ranks), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=1
         )
 
         def seconds(name: str) -> float:
@@ -96,8 +102,13 @@ class Side:
                 raise RuntimeError(f"{name}: the process of {self.tree.name} ended, see above")
             return float(answer)
 
-        with process:  # which closes its input, and that ends it
+        with process:
             yield seconds
+            # An empty line, as mpiexec does not say that its input is closed; perhaps to nobody.
+            with suppress(BrokenPipeError):
+                process.stdin.write("\n")
+            with suppress(BrokenPipeError):
+                process.stdin.close()
 
 
 @contextmanager

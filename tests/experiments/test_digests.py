@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpsvi
-from experiments.digests import compare, fits, speed
+from experiments.digests import compare, fits, make, speed
 from experiments.digests.__main__ import main
 from experiments.digests.sides import Numbers, Side
 
@@ -79,7 +79,7 @@ def test_a_digest_is_json_and_keeps_sum_and_norm():
 def test_every_model_and_local_step_is_fitted():
     estimators = {name for name in dpsvi.__all__ if name.startswith("DPSVI")}
     assert {fit.estimator for fit in fits.FITS.values()} == estimators
-    assert {fits.FITS[name].estimator for name in fits.TIMED} == estimators
+    assert {fits.FITS[timed.fit].estimator for timed in fits.TIMED.values()} == estimators
     for name in ("DPSVILDA", "DPSVIHDP"):
         steps = {
             fit.params.get("local_step", "collapsed")
@@ -94,14 +94,14 @@ def test_numbers_of_one_fit(tmp_path):
     for folder in (first, again, other):
         folder.mkdir()
     name = "lda, collapsed, fixed priors"
-    found = fits.numbers(name, first, first)
+    found = make.numbers(name, first, first)
     model = dpsvi.load(first / name)
     assert np.array_equal(found["file lambda"].T, model.components_)
     assert {"bound_", "fitted transform", "loaded transform"} <= found.keys()
     # models of another folder are loaded where one is given
     X = fits.documents(np.random.default_rng(1), 50)["X"]
     dpsvi.DPSVILDA(n_components=5, max_iter=1, random_state=1).fit(X).save(other / name)
-    mixed = fits.numbers(name, again, other)
+    mixed = make.numbers(name, again, other)
     different = {key for key in found if compare.difference(found[key], mixed[key])}
     assert different == {"loaded transform", "loaded perplexity"}
 

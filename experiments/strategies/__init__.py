@@ -1,0 +1,1 @@
+"""Every strategy beside every other, on several models, SIMULATED: ``python -m`` this package."""

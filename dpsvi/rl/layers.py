@@ -1,4 +1,4 @@
-"""The layers of a network, forwards and backwards, compiled.
+"""The layers of a network, forwards, compiled.
 
 Rows of ``U`` and columns of ``W`` (:mod:`dpsvi.rl.network`) lie next to each other in memory, so
 every loop below adds multiples of short vectors to another.  Inputs of the first layer that are 0,
@@ -11,26 +11,26 @@ from dpsvi.kernels.jit import copy, inline_kernel, kernel
 from dpsvi.kernels.tiles import add_product
 
 # Places in the numbers that describe a network.
-_LAYERS, _INPUTS, _FILTERS, _SIZE, _HEIGHT, _WIDTH, _CHANNELS, _FIRST = range(8)
+LAYERS, INPUTS, FILTERS, SIZE, HEIGHT, WIDTH, CHANNELS, FIRST = range(8)
 
 
 @inline_kernel
 def sizes(net):
     """Inputs and actions of a network, units of all layers below the top, widest of all layers."""
-    n_layers, inputs = int(net[_LAYERS]), int(net[_INPUTS])
+    n_layers, inputs = int(net[LAYERS]), int(net[INPUTS])
     units, widest = 0, inputs
     for layer in range(n_layers):
-        width = int(net[_FIRST + layer])
+        width = int(net[FIRST + layer])
         units += width
         widest = max(widest, width)
-    return inputs, int(net[_FIRST + n_layers]), units, widest
+    return inputs, int(net[FIRST + n_layers]), units, widest
 
 
 @inline_kernel
-def _picture(net):
+def picture(net):
     """Of a convolution: filters, their size, columns, channels, rows and columns of its result."""
-    filters, size = int(net[_FILTERS]), int(net[_SIZE])
-    height, across, channels = int(net[_HEIGHT]), int(net[_WIDTH]), int(net[_CHANNELS])
+    filters, size = int(net[FILTERS]), int(net[SIZE])
+    height, across, channels = int(net[HEIGHT]), int(net[WIDTH]), int(net[CHANNELS])
     return filters, size, across, channels, height - size + 1, across - size + 1
 
 
@@ -50,12 +50,12 @@ def forward(theta, net, x, hidden, out, n, lo, hi):
     out : float32, (n * (actions + 1),)
         Result.
     """
-    n_layers, inputs = int(net[_LAYERS]), int(net[_INPUTS])
+    n_layers, inputs = int(net[LAYERS]), int(net[INPUTS])
     source, at, before = x, 0, 0
     for layer in range(n_layers):
-        width = int(net[_FIRST + layer])
+        width = int(net[FIRST + layer])
         target = hidden[n * before : n * (before + width)]
-        if layer == 0 and net[_FILTERS] > 0:
+        if layer == 0 and net[FILTERS] > 0:
             at = _convolve(theta, net, source, target, lo, hi)
         else:
             at = _dense(theta, at, source, target, inputs, width, lo, hi)
@@ -64,7 +64,7 @@ def forward(theta, net, x, hidden, out, n, lo, hi):
             target[k] = max(target[k], zero)
         source, inputs = target, width
         before += width
-    n_outputs = int(net[_FIRST + n_layers]) + 1
+    n_outputs = int(net[FIRST + n_layers]) + 1
     for e in range(lo, hi):
         h = source[e * inputs : (e + 1) * inputs]
         for a in range(n_outputs):
@@ -128,8 +128,8 @@ def _multiply(x, w, y, inputs, width, lo, hi):
 @kernel
 def _convolve(theta, net, x, y, lo, hi):
     """The same for a convolution, the first layer."""
-    filters, size, across, channels, down, right = _picture(net)
-    inputs, width = int(net[_INPUTS]), down * right * filters
+    filters, size, across, channels, down, right = picture(net)
+    inputs, width = int(net[INPUTS]), down * right * filters
     weights = size * size * channels * filters
     bias = theta[weights : weights + filters]
     for e in range(lo, hi):
@@ -148,133 +148,3 @@ def _convolve(theta, net, x, y, lo, hi):
                         for k in range(filters):
                             target[k] += value * row[k]
     return weights + filters
-
-
-@kernel
-def backward(theta, net, x, hidden, out, n, gradient, above, below, transposed):
-    """Add the gradient with respect to all parameters.
-
-    Parameters
-    ----------
-    theta, net, x, hidden : as in :func:`forward`
-    out : float32, (n * (actions + 1),)
-        Derivatives of the loss by logits and values.
-    gradient : float32, as long as theta
-        Result, added to what is there.
-    above, below : float32, (n * widest layer,)
-        Scratch.
-    transposed : float32, (inputs * units of the largest layer above the first,)
-        Scratch.
-    """
-    n_layers = int(net[_LAYERS])
-    n_outputs = int(net[_FIRST + n_layers]) + 1
-    before, at = 0, theta.shape[0]
-    for layer in range(n_layers):
-        before += int(net[_FIRST + layer])
-    inputs = int(net[_FIRST + n_layers - 1]) if n_layers else int(net[_INPUTS])
-    source = hidden[n * (before - inputs) : n * before] if n_layers else x
-    at -= n_outputs * (inputs + 1)
-    for e in range(n):
-        h, d = source[e * inputs : (e + 1) * inputs], above[e * inputs : (e + 1) * inputs]
-        d[:] = 0
-        for a in range(n_outputs):
-            delta = out[e * n_outputs + a]
-            row = theta[at + a * inputs : at + (a + 1) * inputs]
-            into = gradient[at + a * inputs : at + (a + 1) * inputs]
-            for k in range(inputs):
-                into[k] += delta * h[k]
-                d[k] += delta * row[k]
-            gradient[at + n_outputs * inputs + a] += delta
-    for below_top in range(n_layers):
-        layer = n_layers - 1 - below_top
-        width = int(net[_FIRST + layer])
-        target = hidden[n * (before - width) : n * before]
-        zero = target.dtype.type(0)
-        for k in range(n * width):
-            above[k] = above[k] if target[k] > 0 else zero
-        before -= width
-        if layer == 0 and net[_FILTERS] > 0:
-            _convolve_back(net, x, above, gradient, n)
-            return
-        inputs = int(net[_FIRST + layer - 1]) if layer else int(net[_INPUTS])
-        source = hidden[n * (before - inputs) : n * before] if layer else x
-        at -= (inputs + 1) * width
-        into = gradient[at : at + (inputs + 1) * width]
-        if layer == 0:
-            _dense_back(source, above, inputs, width, n, into)
-        else:
-            add_product(source, 1, inputs, above, into, inputs, width, n)
-            _add_rows(above, into[inputs * width :], n, width)
-            _transpose(theta[at : at + inputs * width], inputs, width, transposed)
-            below[: n * inputs] = 0
-            add_product(above, width, 1, transposed, below, n, inputs, width)
-            above, below = below, above
-
-
-@inline_kernel
-def _add_rows(delta, total, n, width):
-    """``total += delta.sum(axis=0)``."""
-    for e in range(n):
-        d = delta[e * width : (e + 1) * width]
-        for k in range(width):
-            total[k] += d[k]
-
-
-@kernel
-def _dense_back(x, delta, inputs, width, n, gradient):
-    """Add the gradient of the first layer: ``x^T delta``, and the sums of `delta` behind it."""
-    _add_rows(delta, gradient[inputs * width :], n, width)
-    whole = n - n % 4
-    for e in range(0, whole, 4):  # four at a time, as in `_multiply`
-        d0, d1 = delta[e * width : (e + 1) * width], delta[(e + 1) * width : (e + 2) * width]
-        d2, d3 = delta[(e + 2) * width : (e + 3) * width], delta[(e + 3) * width : (e + 4) * width]
-        for i in range(inputs):
-            first = e * inputs + i
-            x0, x1 = x[first], x[first + inputs]
-            x2, x3 = x[first + 2 * inputs], x[first + 3 * inputs]
-            if x0 != 0 or x1 != 0 or x2 != 0 or x3 != 0:
-                into = gradient[i * width : (i + 1) * width]
-                for k in range(width):
-                    into[k] += x0 * d0[k] + x1 * d1[k] + x2 * d2[k] + x3 * d3[k]
-    for e in range(whole, n):
-        d = delta[e * width : (e + 1) * width]
-        for i in range(inputs):
-            value = x[e * inputs + i]
-            if value != 0:
-                into = gradient[i * width : (i + 1) * width]
-                for k in range(width):
-                    into[k] += value * d[k]
-
-
-@inline_kernel
-def _transpose(w, rows, columns, out):
-    """``out = w^T`` for w of shape (rows, columns)."""
-    for i in range(rows):
-        for k in range(columns):
-            out[k * rows + i] = w[i * columns + k]
-
-
-@kernel
-def _convolve_back(net, x, delta, gradient, n):
-    """Gradient of the convolution."""
-    filters, size, across, channels, down, right = _picture(net)
-    inputs, width = int(net[_INPUTS]), down * right * filters
-    weights = size * size * channels * filters
-    bias = gradient[weights : weights + filters]
-    for e in range(n):
-        for cell in range(down * right):
-            first = e * width + cell * filters
-            d = delta[first : first + filters]
-            for k in range(filters):
-                bias[k] += d[k]
-        for i in range(inputs):
-            value = x[e * inputs + i]
-            if value != 0:
-                r, c, channel = i // (across * channels), (i // channels) % across, i % channels
-                for p in range(max(0, r - down + 1), min(size, r + 1)):
-                    for q in range(max(0, c - right + 1), min(size, c + 1)):
-                        w = ((p * size + q) * channels + channel) * filters
-                        first = e * width + ((r - p) * right + c - q) * filters
-                        d, into = delta[first : first + filters], gradient[w : w + filters]
-                        for k in range(filters):
-                            into[k] += value * d[k]

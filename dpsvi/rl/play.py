@@ -8,7 +8,8 @@ import numpy as np
 
 from dpsvi.kernels.jit import inline_kernel, kernel
 from dpsvi.rl import generator
-from dpsvi.rl.layers import backward, forward, sizes
+from dpsvi.rl.back_propagation import backward
+from dpsvi.rl.layers import forward, sizes
 from dpsvi.rl.optimizers import direct
 from dpsvi.rl.templates import observe, reset, step
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from reference import actor_critic as plain
 
-from dpsvi.rl.layers import backward, forward
+from dpsvi.rl.back_propagation import backward
+from dpsvi.rl.layers import forward
 from dpsvi.rl.network import Network
 
 NETWORKS = [

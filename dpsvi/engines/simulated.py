@@ -47,15 +47,16 @@ def fit(job: Job) -> bool:
     if strategies.get(options.strategy).topology == "peers":
         return fit_peers(job, options.timing or measure(job))
     simulation = _Simulation(job, options.timing or measure(job))
-    master = simulation.master
+    master, timing = simulation.master, simulation.timing
     try:
         with master.boundary.interruptible(master.snapshot):
             simulation.run()
     finally:
         master.parameters.renormalise()
         master.report()
+        simulation.close()
     if job.report is not None:
-        job.report["timing"] = simulation.timing
+        job.report["timing"] = timing
     return master.boundary.ended
 
 

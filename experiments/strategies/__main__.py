@@ -24,6 +24,7 @@ from pathlib import Path
 from dpsvi import strategies
 from dpsvi.cluster.virtual import Timing
 from experiments.provenance import described, provenance
+from experiments.strategies.draw import draw
 from experiments.strategies.problems import GROUPS, PROBLEMS
 from experiments.strategies.settings import choices
 from experiments.strategies.table import table
@@ -33,7 +34,7 @@ TUNING_SEED = 1000
 
 
 def main(argv=None) -> None:
-    """Make all fits; write JSON and the table after each strategy."""
+    """Make all fits; write JSON after each strategy, tables and pictures after each problem."""
     argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(prog="python -m experiments.strategies", description=__doc__)
     parser.add_argument("folder", type=Path)
@@ -44,7 +45,9 @@ def main(argv=None) -> None:
     parser.add_argument("--passes", type=int, help="in the place of the problem's own")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("experiments/results/strategies"))
-    parser.add_argument("--redraw", action="store_true", help="run nothing, write the tables anew")
+    parser.add_argument(
+        "--redraw", action="store_true", help="run nothing, write tables and pictures anew"
+    )
     args = parser.parse_args(argv)
     args.out.mkdir(parents=True, exist_ok=True)
     names = args.only.split(",") if args.only else strategies.names()
@@ -55,6 +58,7 @@ def main(argv=None) -> None:
         record = json.loads(path.read_text())
         text = f"# Strategies, simulated: {problem}\n\n{described(record)}\n\n{table(record)}"
         path.with_suffix(".md").write_text(text)
+    draw(args.out)
 
 
 def fits(problem: str, names: list[str], args, argv, path: Path) -> None:

@@ -41,13 +41,14 @@ def table(record: dict) -> str:
         cells = [_loss(rows, name, base) for name in conditions]
         cells += [
             _sooner(rows, f"n = {middle}", base, serial_seconds), _slow(rows),
-            _number(_median(rows, f"n = {workers[-1]}", "bytes")), _outside(rows),
+            _number(median(rows, f"n = {workers[-1]}", "bytes")), _outside(rows),
         ]  # fmt: skip
         lines.append(f"| {strategy} | {named(found['settings'])} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def _median(rows, name, key):
+def median(rows: list[dict], name: str, key: str) -> float | None:
+    """The median over seeds of one value of one condition; None: most have none."""
     values = [row[name][key] for row in rows if key in row[name]]
     return statistics.median(values) if 2 * len(values) > len(rows) else None
 
@@ -57,7 +58,7 @@ def _number(value) -> str:
 
 
 def _loss(rows, name, base) -> str:
-    score = _median(rows, name, "score")
+    score = median(rows, name, "score")
     if score is None:
         return next(row[name]["failed"].split(":")[0] for row in rows if "failed" in row[name])
     return f"{100 * (base - score):+.1f}"
@@ -80,7 +81,7 @@ def _sooner(rows, name, base, serial_seconds) -> str:
 
 
 def _slow(rows) -> str:
-    slow, none = _median(rows, "one slow", "seconds"), _median(rows, "none slow", "seconds")
+    slow, none = median(rows, "one slow", "seconds"), median(rows, "none slow", "seconds")
     return "-" if slow is None or none is None else f"{slow / none:.1f} times"
 
 

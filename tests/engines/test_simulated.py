@@ -1,12 +1,15 @@
 """``engine="simulated"``: the same algorithm, and a clock that can be checked by hand."""
 
 import dataclasses
+import gc
 
 import numpy as np
 import pytest
 
 from dpsvi import DPSVILDA, Cluster, DPSVIGaussianMixture, VirtualCluster
 from dpsvi.__main__ import main
+from dpsvi.cluster.nodes.peer import Peer
+from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.virtual import GIGABIT, Network, Timing
 
 SECOND = Timing(step=1.0, value=0.0)  # every step takes a second, nothing else takes time
@@ -59,6 +62,18 @@ def test_the_same_seed_gives_the_same_result(X):
     assert a.exchanges_["exchanges"] == b.exchanges_["exchanges"]
     assert a.exchanges_["seconds"] != other.exchanges_["seconds"]
     assert not np.array_equal(a.components_, other.components_)
+
+
+@pytest.mark.parametrize("strategy", ["decay", "gossip"])
+def test_the_nodes_are_gone_when_the_fit_has_ended(X, strategy):
+    gc.collect()
+    gc.disable()  # 64 replicas are few objects, and much memory
+    try:
+        model = fit(X, n_workers=4, strategy=strategy)
+        left = [type(each) for each in gc.get_objects() if isinstance(each, Worker | Peer)]
+    finally:
+        gc.enable()
+    assert model.components_.shape and left == []
 
 
 @pytest.mark.parametrize("n", [2, 5])

@@ -20,10 +20,14 @@ from dpsvi.training.job import Job, Snapshot
 def fit_peers(job: Job, timing) -> bool:
     """Carry out `job` on its ``job.cluster``; whether the observer ended it."""
     simulation = _Peers(job, timing)
-    with simulation.boundary.interruptible(simulation.consensus):
-        simulation.run()
-        simulation.end()
-    return simulation.boundary.ended
+    boundary = simulation.boundary
+    try:
+        with boundary.interruptible(simulation.consensus):
+            simulation.run()
+            simulation.end()
+    finally:
+        simulation.close()
+    return boundary.ended
 
 
 class _Peers(VirtualTime):

@@ -1,0 +1,109 @@
+"""One picture for each question from kept results, with a panel for each problem."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+
+from experiments.strategies.problems import GROUPS, PROBLEMS
+from experiments.strategies.table import median
+
+_LABEL = "loss, hundredths of a nat"
+
+
+def draw(out: Path) -> None:
+    """Draw all questions from the results in `out`."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    records = {
+        name: json.loads(path.read_text())
+        for name in PROBLEMS
+        if (path := out / f"{name}.json").exists()
+    }
+    for question, panel in (
+        ("workers", _workers), ("groups", _groups), ("bytes", _bytes), ("slow", _slow)
+    ):  # fmt: skip
+        figure, axes = plt.subplots(
+            1, len(records), figsize=(5.2 * len(records), 4.6), squeeze=False
+        )
+        for axis, (name, record) in zip(axes[0], records.items(), strict=True):
+            axis.set_title(f"{name}, simulated, medians of {len(record['serial'])} seeds", size=9)
+            axis.grid(alpha=0.3)
+            panel(axis, record)
+        figure.tight_layout()
+        figure.savefig(out / f"{question}.png", dpi=110, metadata={"Software": None})
+        plt.close(figure)
+
+
+def _losses(record, condition) -> dict[str, float]:
+    """Hundredths of a nat below serial SVI, of the strategies that have a score."""
+    base = statistics.median(found["score"] for found in record["serial"])
+    scores = {name: median(row["seeds"], condition, "score") for name, row in _rows(record)}
+    return {name: 100 * (base - score) for name, score in scores.items() if score is not None}
+
+
+def _rows(record):
+    return record["rows"].items()
+
+
+def _dots(axis, series: dict[str, dict[str, float]]) -> None:
+    """Values by strategy, those of the last series in rising order; strategies without one last."""
+    *_, last = series.values()
+    names = list(dict.fromkeys(name for values in series.values() for name in values))
+    names.sort(key=lambda name: last.get(name, float("inf")), reverse=True)
+    for i, (label, values) in enumerate(series.items()):
+        places = [names.index(name) for name in values]
+        axis.plot(list(values.values()), places, "os^D"[i], ms=5, label=label, color=f"C{i}")
+    axis.set_yticks(range(len(names)), names, fontsize=8)
+    if len(series) > 1:
+        axis.legend(fontsize=8)
+
+
+def _workers(axis, record) -> None:
+    """Loss with few and with many workers."""
+    _dots(axis, {f"n = {n}": _losses(record, f"n = {n}") for n in record["workers"]})
+    _loss_axis(axis.xaxis, axis)
+
+
+def _groups(axis, record) -> None:
+    """Loss where workers have data of their own kind, and where they have not."""
+    many = f"n = {record['workers'][len(record['workers']) // 2]}"
+    own = f"{GROUPS} workers, one group each"
+    _dots(axis, {many: _losses(record, many), own: _losses(record, "one group each")})
+    _loss_axis(axis.xaxis, axis)
+
+
+def _bytes(axis, record) -> None:
+    """Loss and bytes with the most workers."""
+    condition = f"n = {record['workers'][-1]}"
+    losses = _losses(record, condition)
+    sizes = {name: median(row["seeds"], condition, "bytes") for name, row in _rows(record)}
+    for i, (name, loss) in enumerate(losses.items()):
+        axis.plot(sizes[name], loss, "o", ms=5, color=f"C{i % 10}")
+        axis.annotate(name, (sizes[name], loss), xytext=(4, 3), textcoords="offset points", size=7)
+    axis.set_xscale("log")
+    axis.set_xlabel(f"bytes an item, {condition}")
+    _loss_axis(axis.yaxis, axis, "y")
+
+
+def _slow(axis, record) -> None:
+    """Time that a slow worker costs all."""
+    ratios = {}
+    for name, row in _rows(record):
+        slow, none = (median(row["seeds"], key, "seconds") for key in ("one slow", "none slow"))
+        if slow is not None and none is not None:
+            ratios[name] = slow / none
+    _dots(axis, {"one slow": ratios})
+    axis.set_xlabel(f"time of a fit of {record['apart']} workers, one of them 10 times slower")
+    axis.set_xlim(left=0)
+
+
+def _loss_axis(which, axis, side="x") -> None:
+    """Linear near serial SVI, logarithmic far from it."""
+    getattr(axis, f"set_{side}scale")("symlog", linthresh=3.0)
+    which.set_label_text(_LABEL)
+    (axis.axvline if side == "x" else axis.axhline)(0, color="0.5", lw=1, zorder=0)

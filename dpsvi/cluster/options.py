@@ -102,12 +102,6 @@ class Cluster:
         """
         check_choice("strategy", self.strategy, strategies.names())
         kind, own = strategies.get(self.strategy), dict(self.strategy_options)
-        for option in fields(Cluster):
-            value, reason = getattr(self, option.name), kind.refuses.get(option.name)
-            if reason is not None and value != option.default:
-                raise ValueError(
-                    f"strategy={self.strategy!r} has no {option.name}={value!r}: {reason}"
-                )
         given = {"rate": self.global_rate, "strict": self.strict}
         known = inspect.signature(kind).parameters
         for name in own:
@@ -116,4 +110,11 @@ class Cluster:
                 raise ValueError(
                     f"strategy_options of {self.strategy!r} may name {allowed}, got {name!r}"
                 )
-        return kind(**{name: value for name, value in given.items() if name in known}, **own)
+        strategy = kind(**{name: value for name, value in given.items() if name in known}, **own)
+        for option in fields(Cluster):
+            value, reason = getattr(self, option.name), strategy.refuses.get(option.name)
+            if reason is not None and value != option.default:
+                raise ValueError(
+                    f"strategy={self.strategy!r} has no {option.name}={value!r}: {reason}"
+                )
+        return strategy

@@ -5,11 +5,11 @@ import pytest
 from reference.lda import count_visits
 from reference.strategies import ETA, K, assert_close, first_of, lda, nodes_batches, steps_of
 
-from dpsvi import Cluster, VirtualCluster, engines
+from dpsvi import Cluster, engines
 from dpsvi.base import Model
 from dpsvi.cluster.nodes.consensus import Consensus
+from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.shares import shares
-from dpsvi.cluster.virtual import Timing
 from dpsvi.kernels.jit import as_items
 from dpsvi.strategies import ownership
 from dpsvi.training.job import Job
@@ -191,18 +191,25 @@ def test_every_block_has_one_owner_or_is_on_its_way(n_nodes, delay, n_rows):
         assert [len(visited[node]) for node in range(n_nodes)] == [min(n_nodes, n_rows)] * n_nodes
 
 
-@pytest.mark.parametrize("moment", faults.MOMENTS)
-@pytest.mark.parametrize("turn", [0, 17, 30, 45, 62])
-def test_what_survivors_have_counted_is_not_lost_with_a_node(turn, moment, monkeypatch):
-    """Nor are the blocks that it had: all of them go round again."""
-    job, sent, send = counting(20, 80), [], ownership.Strategy.send
+@pytest.fixture
+def sent(monkeypatch):
+    """What nodes send: lists of blocks, with the node."""
+    found, send = [], ownership.Strategy.send
 
     def record(self, state):
         message = send(self, state)
-        sent.extend(message[1]["blocks"].tolist())
+        found.append((self._node, message[1]["blocks"].tolist()))
         return message
 
     monkeypatch.setattr(ownership.Strategy, "send", record)
+    return found
+
+
+@pytest.mark.parametrize("moment", faults.MOMENTS)
+@pytest.mark.parametrize("turn", [0, 17, 30, 45, 62])
+def test_what_survivors_have_counted_is_not_lost_with_a_node(turn, moment, sent):
+    """Nor are the blocks that it had: all of them go round again."""
+    job = counting(20, 80)
     assert faults._peers(job, faults.Fault("killed", moment, 2, turn))
     by_survivors = np.zeros(20)
     for node in (0, 1, 3):
@@ -210,15 +217,43 @@ def test_what_survivors_have_counted_is_not_lost_with_a_node(turn, moment, monke
             np.add.at(by_survivors, job.passes.items(work), 1)
     found = job.state.natural()[:, 0]
     assert np.all(found >= by_survivors) and np.all(found <= 80)
-    assert {*sent[-20:]} == {0, 1, 2, 3}
+    assert {k for _, blocks in sent[-20:] for k in blocks} == {0, 1, 2, 3}
 
 
-def test_a_slow_node_holds_no_blocks_back(corpus):
-    """It has one at a time, or what has come since its last turn, and the others go round."""
-    cluster = VirtualCluster(
-        n_workers=4, timing=Timing(step=1.0, value=0.0), strategy="ownership",
-        stragglers=(0.25, 10.0),
-    )  # fmt: skip
-    job = lda(corpus, 4)._replace(cluster=cluster)
-    engines.get("simulated").fit(job)
-    assert job.state.items == 4 * 200
+def test_a_slow_node_does_not_keep_blocks(sent):
+    """One of four takes turns ten times as long; the other three have all blocks all the time."""
+    faults._peers(counting(20, 80), faults.Fault("slow", "before", 2, 0))
+    by_others = [blocks for node, blocks in sent if node != 2]
+    assert max(len(blocks) for node, blocks in sent) <= 3
+    for first in range(0, len(by_others) - 20, 20):
+        assert {k for blocks in by_others[first : first + 20] for k in blocks} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("lost", [None, 2])
+def test_nodes_go_on_from_what_they_have_together(lost):
+    """As after a checkpoint; the block of a lost node is then that of the next."""
+    job = counting(20, 40)
+    peers = [Peer(job, node, 4) for node in range(4)]
+
+    def take_turns(peers, n):
+        for _ in range(n):
+            for peer in peers:
+                found = None if peer.finished else peer.turn(lambda to: to != lost)
+                if found is not None:
+                    peers_by_node[found[0]].take(found[1])
+
+    peers_by_node = dict(enumerate(peers))
+    take_turns(peers, 7)
+    if lost is not None:
+        peers.pop(lost)
+        for peer in peers:
+            peer.strategy.lost(lost)
+    together(peers, [])
+    for peer in peers:
+        peer.restart(job.state)
+    expected = [[0], [1], [2], [3]] if lost is None else [[0], [1], [2, 3]]
+    assert [peer.strategy.owned for peer in peers] == expected
+    take_turns(peers, 100)
+    found, n_items = together(peers, []), sum(peer.n_items for peer in peers)
+    assert all(peer.finished for peer in peers)
+    assert n_items <= found[:, 0].sum() < n_items + 4 * 7 * 2 * (lost is not None) + 1

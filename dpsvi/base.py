@@ -225,7 +225,8 @@ class Strategy:
     topology : {"star", "peers"}
     bears : float
         How many times more steps may be in flight, not seeing each other, than threads that
-        share one set of parameters may make (``Job.most_blind``).
+        share one set of parameters may make (``Job.most_blind``); of peers, each of them in a
+        turn, as `begin` leaves it.
     incremental : bool
         Whether it serves a learner whose statistics must count once (:mod:`dpsvi.learners`).
     replicas : bool

@@ -24,7 +24,7 @@ owned the node that had sent it there takes its own copy as the true one, once t
 time to come round twice.  If it does come after all, from a third node, then of two such blocks the
 one with fewer owners behind it ends where the other one has been, and what it alone knew is lost.
 
-At the end rank 0 gets all blocks and what waits for them.
+At the end rank 0 gets all blocks and what waits for them; one that is still missed is its own copy.
 """
 
 from __future__ import annotations

@@ -1,14 +1,24 @@
-"""Averaged parameters: less variance from the same documents (future work of the paper).
+"""Averaged parameters: of the last part of a fit, and of several fits.
 
-With a constant rate, the paper's for its workers, parameters end up wandering around an optimum, as
-far from it as the statistics of a few batches are noisy; their mean does not (Polyak and Juditsky
-1992; Mandt, Hoffman and Blei 2017 on constant rates).  ``lam = prior + scale * rows`` is linear in
-the statistics of all batches so far, so a mean of lam is one with averaged statistics, and valid.
+Within a fit a mean has less variance from the same documents (future work of the paper).  With a
+constant rate, the paper's for its workers, parameters end up wandering around an optimum, as far
+from it as the statistics of a few batches are noisy; their mean does not (Polyak and Juditsky 1992;
+Mandt, Hoffman and Blei 2017 on constant rates).  ``lam = prior + scale * rows`` is linear in the
+statistics of all batches so far, so a mean of lam is one with averaged statistics, and valid.
+
+Fits that start independently of each other have the same components in different orders, and some
+of their own.  A mean of parameters as they are mixes what has nothing in common; components are to
+be matched before (Campbell and How 2014, Approximate decentralized Bayesian inference).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.errors import check_number
 from dpsvi.training.state import State
@@ -60,8 +70,93 @@ class Averaged:
         """
         if not self.n:
             raise ValueError(f"nothing was averaged: no look after {self.start:g} passes")
-        params = estimator.get_params(deep=False) | {"callbacks": None}
-        other = type(estimator)(**params)
-        rows = (self.mean - self._model.prior).astype(self._model.real)
-        other.__dict__.update(estimator._attributes(State.resume(self._model, rows, 1)))
-        return other
+        return _fitted_like(estimator, self.mean, self._model)
+
+
+def matching(first: Any, other: Any) -> np.ndarray:
+    """The components of `other` that are those of `first`, in the order of these.
+
+    Of all ways to pair them this is the one with the least sum of distances (Hungarian method).
+    The distance of two components is that of Bhattacharyya, -ln of the integral of sqrt(p q),
+    between their expected distributions: over words of topics, over points of mixtures.
+
+    Parameters
+    ----------
+    first, other : estimators
+        Fitted, of the same class and with the same parameters, as in :func:`mean_of`.
+
+    Returns
+    -------
+    int array, (n_components,)
+
+    Raises
+    ------
+    NotFittedError
+    ValueError
+        They are no such estimators.
+    NotImplementedError
+        The model does not say how unlike two components are: only topic models and mixtures do.
+    """
+    for estimator in (first, other):
+        check_is_fitted(estimator, "_state")
+    if type(other) is not type(first):
+        raise ValueError(
+            f"estimators must be of one class, got {type(first).__name__} and "
+            f"{type(other).__name__}"
+        )
+    for name, value in {**first._started, "n_features_in_": first.n_features_in_}.items():
+        its = (vars(other) | other._started)[name]
+        if its != value:
+            raise ValueError(f"{name} must be the same in all fits, got {value!r} and {its!r}")
+    return linear_sum_assignment(first._distances(other))[1]
+
+
+def mean_of(estimators: Sequence[Any]) -> Any:
+    """An estimator whose posterior is the mean of several, after components have been matched.
+
+    The mean is that of natural parameters, each fit counting as much.  Components go in the order
+    of the first fit, to which all others are matched (:func:`matching`).  Where fits have found
+    different components the mean is poor: compare its score with theirs.
+
+    Parameters
+    ----------
+    estimators : sequence of estimators
+        Fitted to the same data, or to samples of them, with the same number of components and the
+        same priors; one at least.
+
+    Returns
+    -------
+    estimator
+        Of the same class, fitted, with the parameters of the first one.
+
+    Raises
+    ------
+    ValueError
+        There are no estimators, or they differ in class, features or parameters.
+    NotFittedError, NotImplementedError
+        As :func:`matching`.
+
+    Examples
+    --------
+    >>> from dpsvi import DPSVIGaussianMixture
+    >>> X = np.random.default_rng(0).normal(size=(900, 1)) + np.repeat([0, 10, 20], 300)[:, None]
+    >>> fits = [DPSVIGaussianMixture(3, random_state=seed).fit(X) for seed in range(4)]
+    >>> sorted(mean_of(fits).means_.round().astype(int).ravel().tolist())
+    [0, 10, 20]
+    """
+    if not len(estimators):
+        raise ValueError("there must be one estimator at least, got none")
+    first = estimators[0]
+    orders = [matching(first, other) for other in estimators]
+    model = first._state.model
+    lams = [other._reordered(order, model) for other, order in zip(estimators, orders, strict=True)]
+    return _fitted_like(first, np.mean(lams, axis=0, dtype=np.float64), model)
+
+
+def _fitted_like(estimator, lam, model):
+    """An estimator with the parameters of `estimator`, fitted, at the natural parameters `lam`."""
+    params = estimator.get_params(deep=False) | {"callbacks": None}
+    other = type(estimator)(**params)
+    rows = (lam - model.prior).astype(model.real)
+    other.__dict__.update(estimator._attributes(State.resume(model, rows, 1)))
+    return other

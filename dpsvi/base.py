@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -225,7 +225,8 @@ class Strategy:
     topology : {"star", "peers"}
     bears : float
         How many times more steps may be in flight, not seeing each other, than threads that
-        share one set of parameters may make (``Job.most_blind``).
+        share one set of parameters may make (``Job.most_blind``); of peers, each of them in a
+        turn, as `begin` leaves it.
     incremental : bool
         Whether it serves a learner whose statistics must count once (:mod:`dpsvi.learners`).
     replicas : bool
@@ -233,14 +234,15 @@ class Strategy:
         1/n of what one step moves its own, so a step with rate rho is then made with
         ``1 - (1 - rho)**n``: all together forget as fast, counted in items, as a serial fit.
     refuses : dict of str
-        Options of a :class:`dpsvi.cluster.Cluster` that must keep their default, and why.
+        Options of a :class:`dpsvi.cluster.Cluster` that must keep their default, and why.  The
+        constructor may add some.
     """
 
     topology: str
     bears = 1.0
     incremental = True
     replicas = False
-    refuses: ClassVar[dict[str, str]] = {}
+    refuses: dict[str, str] = {}
 
     def averaged(self, n_workers: int) -> int:
         """How many replicas, of so many workers, a mean is taken of; 1 where there are none."""
@@ -329,7 +331,7 @@ class Peers(Strategy):
     topology = "peers"
     tau: int | None = None
     replicas = True
-    refuses: ClassVar[dict[str, str]] = {
+    refuses: dict[str, str] = {
         "master_batch": "there is no master",
         "global_rate": "there is no master",
         "master_works": "there is no master",
@@ -362,6 +364,9 @@ class Peers(Strategy):
     def merge(self, state: Any, numbers: dict, arrays: dict) -> None:
         """Add to `state` what another node sent."""
         raise NotImplementedError
+
+    def lost(self, node: int) -> None:
+        """Take note that `node` is lost; nothing comes from it any more."""
 
 
 class Event(NamedTuple):

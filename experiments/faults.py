@@ -210,6 +210,8 @@ def _peers(job: Job, fault: Fault) -> bool:
             clock.next()
             if clock.found_out():
                 lost.add(fault.node)
+                for other in peers:
+                    other.strategy.lost(fault.node)
                 flying = [entry for entry in flying if not {*entry[1:3]} & lost]
             ended = ended or bool(lost) or any(other.finished for other in peers)
             if clock.dead(node) or clock.rests(node):

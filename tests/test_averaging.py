@@ -1,12 +1,22 @@
-"""Averaged parameters against dense SVI in NumPy, written from the paper."""
+"""Averaged parameters against dense SVI in NumPy, written from the paper; means of several fits."""
 
 import numpy as np
 import pytest
-from reference.lda import documents_of, natural_step, statistics
+from reference.lda import TopicCorpus, documents_of, natural_step, statistics
+from scipy.stats import multivariate_normal
+from sklearn.exceptions import NotFittedError
 
-from dpsvi import DPSVILDA
-from dpsvi.averaging import Averaged
+from dpsvi import (
+    DPSVIHDP,
+    DPSVIHMM,
+    DPSVILDA,
+    DPSVIDPMixture,
+    DPSVIGaussianMixture,
+    averaging,
+)
+from dpsvi.averaging import Averaged, matching, mean_of
 from dpsvi.engines import fit
+from dpsvi.families.mixtures.components import Components
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model
 from dpsvi.training.ledger import Passes, Work
@@ -80,3 +90,111 @@ def test_the_command(corpus, tmp_path):
     main(["--corpus", str(path), "--documents", "100", "--seeds", "1", "--out", str(tmp_path)])
     table = (tmp_path / "averaging.md").read_text()
     assert table.count("\n| ") == 9 and "| 10 | 0.05 |" in table
+
+
+# --- means of several fits -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def points():
+    """Six clusters, the last 500 points to be held out."""
+    rng = np.random.default_rng(0)
+    means = 12 * rng.normal(size=(6, 3))
+    return means[rng.integers(6, size=2000)] + rng.normal(size=(2000, 3))
+
+
+@pytest.fixture(scope="module")
+def documents():
+    """Five topics, the last 100 documents to be held out."""
+    drawn = TopicCorpus(5, n_words=150, n_documents=900, n_tokens=60, alpha=0.1, seed=3)
+    return drawn.counts.astype(np.float64)
+
+
+FITS = {
+    "lda": ("documents", DPSVILDA, 5, {}),
+    "hdp": ("documents", DPSVIHDP, 5, {}),
+    "mixture": ("points", DPSVIGaussianMixture, 6, {"batch_size": 64}),
+    "diagonal": ("points", DPSVIGaussianMixture, 6, {"batch_size": 64, "covariance_type": "diag"}),
+    "process": ("points", DPSVIDPMixture, 6, {"batch_size": 64}),
+}
+
+
+@pytest.fixture(scope="module")
+def fits(points, documents):
+    """Of each model three fits that start independently, and data that none of them has seen."""
+    data = {"points": (points, -500), "documents": (documents, -100)}
+    found = {}
+    for name, (which, kind, n, more) in FITS.items():
+        X, last = data[which]
+        several = [kind(n, random_state=seed, **more).fit(X[:last]) for seed in range(3)]
+        found[name] = several, X[last:]
+    return found
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_components_of_independent_starts_are_to_be_matched(name, fits, monkeypatch):
+    """The mean is as good as the best fit; of components as they come it is worse than any."""
+    several, X = fits[name]
+    scores = [estimator.score(X) for estimator in several]
+    assert mean_of(several).score(X) > max(scores) - 0.005 * abs(max(scores))
+    monkeypatch.setattr(averaging, "matching", lambda first, other: np.arange(FITS[name][2]))
+    assert mean_of(several).score(X) < min(scores) - 0.005 * abs(min(scores))
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_the_same_posterior_in_another_order(name, fits, rng):
+    """It answers the same, is found to be the same, and the mean of both is the same.
+
+    Components of mixtures count from other origins, too: those of another fit.
+    """
+    (first, another, _), X = fits[name]
+    order = rng.permutation(FITS[name][2])
+    model = another._state.model
+    other = averaging._fitted_like(another, first._reordered(order, model), model)
+    assert first.score(X) == pytest.approx(other.score(X), rel=1e-6)
+    assert np.array_equal(order[matching(first, other)], np.arange(len(order)))
+    mean = mean_of([first, other, first])
+    np.testing.assert_allclose(
+        mean._state.natural(), first._state.natural(), rtol=2e-6, atol=1e-6 * len(X)
+    )
+    assert mean.get_params() == first.get_params()
+
+
+@pytest.mark.parametrize("n_axes", [1, 2])
+def test_distances_are_those_of_bhattacharyya(n_axes, rng):
+    """Of Gaussians, by a sum over a fine grid; `factor` is lower triangular, or diagonal."""
+    means, factors = rng.normal(size=(3, 2)), np.tril(rng.uniform(0.5, 1.5, size=(3, 2, 2)))
+    if n_axes == 1:
+        factors = factors * np.eye(2)
+    kept = factors.reshape(3, -1) if n_axes == 2 else np.diagonal(factors, axis1=1, axis2=2)
+    standard = np.column_stack([np.ones((3, 2)), means, kept, np.ones(3)])
+    axis = np.linspace(-12, 12, 481)
+    grid = np.stack(np.meshgrid(axis, axis), axis=-1)
+    root = [
+        np.sqrt(multivariate_normal(mean, factor @ factor.T).pdf(grid))
+        for mean, factor in zip(means, factors, strict=True)
+    ]
+    overlap = np.array([[(p * q).sum() * (axis[1] - axis[0]) ** 2 for q in root] for p in root])
+    components = Components(standard, np.zeros((3, 2)), n_axes)
+    np.testing.assert_allclose(components.distances(components), -np.log(overlap), atol=1e-9)
+
+
+def test_fits_that_have_no_mean(fits, points, documents):
+    mixture, topics = fits["mixture"][0][0], fits["lda"][0][0]
+    with pytest.raises(ValueError, match="one estimator at least"):
+        mean_of([])
+    with pytest.raises(NotFittedError):
+        mean_of([mixture, DPSVIGaussianMixture(6)])
+    with pytest.raises(ValueError, match="of one class, got DPSVIGaussianMixture and DPSVILDA"):
+        mean_of([mixture, topics])
+    with pytest.raises(ValueError, match="n_components must be the same in all fits, got 6 and 2"):
+        mean_of([mixture, DPSVIGaussianMixture(2, random_state=0).fit(points)])
+    with pytest.raises(ValueError, match="n_features_in_ must be the same in all fits"):
+        mean_of([topics, DPSVILDA(5, max_iter=1, random_state=0).fit(documents[:, :90])])
+    texts = [["one two one two", "two three", "three one"], ["four five", "five four", "six five"]]
+    fitted = [DPSVILDA(2, max_iter=1, random_state=0).fit(some) for some in texts]
+    with pytest.raises(ValueError, match="the same words, in the same order"):
+        mean_of(fitted)
+    hmm = DPSVIHMM(2, max_iter=1, random_state=0).fit(points[:100])
+    with pytest.raises(NotImplementedError, match="DPSVIHMM does not say how components"):
+        mean_of([hmm, hmm])

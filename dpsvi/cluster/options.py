@@ -24,7 +24,8 @@ class Cluster:
         spring (EASGD), ``"pvi"`` a factor of the posterior, ``"sda"`` adds up a stream; in rounds,
         ``"local_sgd"`` takes means, ``"fedavg"`` those of some workers, ``"hierarchical"`` those of
         groups, ``"diloco"`` adds an outer momentum.  Without one: ``"push_sum"`` (SGP),
-        ``"push_rows"``, ``"gossip"`` (GoSGD), ``"gala"``, ``"a2cid2"``.
+        ``"push_rows"``, ``"gossip"`` (GoSGD), ``"gala"``, ``"a2cid2"``; ``"ownership"`` lets blocks
+        of rows go round (ESVI).
     strategy_options : dict
         What the strategy has of its own, for instance ``{"momentum": 0.9}`` or ``{"alpha": 0.1}``.
     master_batch : int, >= 1
@@ -102,12 +103,6 @@ class Cluster:
         """
         check_choice("strategy", self.strategy, strategies.names())
         kind, own = strategies.get(self.strategy), dict(self.strategy_options)
-        for option in fields(Cluster):
-            value, reason = getattr(self, option.name), kind.refuses.get(option.name)
-            if reason is not None and value != option.default:
-                raise ValueError(
-                    f"strategy={self.strategy!r} has no {option.name}={value!r}: {reason}"
-                )
         given = {"rate": self.global_rate, "strict": self.strict}
         known = inspect.signature(kind).parameters
         for name in own:
@@ -116,4 +111,11 @@ class Cluster:
                 raise ValueError(
                     f"strategy_options of {self.strategy!r} may name {allowed}, got {name!r}"
                 )
-        return kind(**{name: value for name, value in given.items() if name in known}, **own)
+        strategy = kind(**{name: value for name, value in given.items() if name in known}, **own)
+        for option in fields(Cluster):
+            value, reason = getattr(self, option.name), strategy.refuses.get(option.name)
+            if reason is not None and value != option.default:
+                raise ValueError(
+                    f"strategy={self.strategy!r} has no {option.name}={value!r}: {reason}"
+                )
+        return strategy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from dpsvi.estimators.fitting import Fitting
@@ -42,6 +43,9 @@ class SVIEstimator(Saving, Sampling, Fitting, BaseEstimator):
       besides clocks and names, and how it is taken over;
     * ``_draw_posterior(n_samples, rng) -> dict``: draws from the posterior, for
       :meth:`posterior_samples`;
+    * ``_distances(other) -> array``, how unlike its components and those of another fit are, and
+      ``_reordered(order, model) -> lam``, its natural parameters with components in another order,
+      as those of `model`, which is that of another fit; for :mod:`dpsvi.averaging`;
     * ``lower_bound_``, set by `_finish`, if it has the parameter `n_init`.
 
     What several estimators say of their parameters and attributes is written once, in `_texts` of
@@ -67,6 +71,12 @@ class SVIEstimator(Saving, Sampling, Fitting, BaseEstimator):
         for base in cls.__mro__:
             for name, text in vars(base).get("_texts", {}).items():
                 cls.__doc__ = (cls.__doc__ or "").replace(f"    {{{name}}}", text)
+
+    def _distances(self, other) -> np.ndarray:
+        raise NotImplementedError(
+            f"{type(self).__name__} does not say how components of several fits are matched: "
+            "it defines no _distances(other)"
+        )
 
     def _attributes(self, state) -> dict:
         """Attributes of an estimator whose fit has ended at `state`."""

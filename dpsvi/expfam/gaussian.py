@@ -188,6 +188,28 @@ def _add_all(points, resp, origins, rows):
     mirror(rows, n)
 
 
+def moved(rows, shift):
+    """The same components, rows (K, columns), that count from other origins.
+
+    Parameters
+    ----------
+    rows : float64 array, (K, columns)
+        In natural form.
+    shift : float64 array, (K, D)
+        The old origins, from the new ones.
+    """
+    n = shift.shape[1]
+    new, kappa, h = rows.copy(), rows[:, 1:2], rows[:, 2 : n + 2]
+    new[:, 2 : n + 2] += kappa * shift
+    if rows.shape[1] == 2 * n + 3:
+        new[:, n + 2 : -1] += (2 * h + kappa * shift) * shift
+    else:
+        cross = h[:, :, None] * shift[:, None]
+        cross = cross + cross.swapaxes(1, 2) + (kappa * shift)[:, :, None] * shift[:, None]
+        new[:, n + 2 : -1] += cross.reshape(len(rows), -1)
+    return new
+
+
 def first_statistics(points, resp, center, diagonal=False):
     """Origins (K, D) near the means of the components, and their :func:`statistics`.
 

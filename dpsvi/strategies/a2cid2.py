@@ -66,6 +66,19 @@ def constants(graph: list[list[int]]) -> tuple[float, float]:
     return 1 / (2 * math.sqrt(chi_1 * chi_2)), math.sqrt(chi_1 / chi_2) / 2
 
 
+_COMPLETE = (
+    "a2cid2 has no complete graph, as graph={!r} is: all nodes are neighbours, so there is nothing "
+    "that momentum could speed up; use strategy='gossip', or graph='ring'"
+)
+
+
+def _check_incomplete(graph: Graph, found: list[list[int]]) -> None:
+    """Raise ValueError where all nodes are neighbours, who are `found`; of up to three they may."""
+    n_nodes = len(found)
+    if n_nodes > 3 and all(len(nodes) == n_nodes - 1 for nodes in found):
+        raise ValueError(_COMPLETE.format(graph))
+
+
 class Strategy(Peers):
     """See :class:`dpsvi.base.Peers`.
 
@@ -73,22 +86,17 @@ class Strategy(Peers):
     ----------
     graph : {"ring", "torus", "exponential"} or list of lists of int
         Who sends to whom, see :mod:`dpsvi.strategies._graphs`; both ways, whatever its direction.
+        With 4, 5 or 7 nodes the exponential graph is complete, and refused.
     """
 
     incremental = False  # a mean of two nodes holds half of each change
 
     def __init__(self, graph: Graph = "ring"):
         check_graph(graph)
-        complete = graph == "complete"
         if not isinstance(graph, str):
-            complete = len(graph) > 3 and all(
-                len(nodes) == len(graph) - 1 for nodes in neighbours(graph, len(graph))
-            )
-        if complete:
-            raise ValueError(
-                "a2cid2 has no complete graph: all nodes are neighbours, so there is nothing that "
-                "momentum could speed up; use strategy='gossip', or graph='ring'"
-            )
+            _check_incomplete(graph, neighbours(graph, len(graph)))
+        elif graph == "complete":
+            raise ValueError(_COMPLETE.format(graph))
         self.graph = graph
         self._turns = 0  # since x and y were mixed
         self._asked: tuple[int, np.ndarray] | None = None  # who wants an answer, and its copy
@@ -101,10 +109,11 @@ class Strategy(Peers):
         Raises
         ------
         ValueError
-            The graph has another number of nodes.
+            The graph has another number of nodes, or of so many nodes it is complete.
         """
         check_size(self.graph, n_nodes)
         found = neighbours(self.graph, n_nodes)
+        _check_incomplete(self.graph, found)
         self._eta, self._alpha = constants(found) if n_nodes > 1 else (0.0, 0.5)
         self._neighbours, self._draws = found[node], np.random.default_rng([n_nodes, node])
         self._node, self._turns, self._n_whole = node, 0, 1
@@ -169,7 +178,6 @@ class Strategy(Peers):
         rows -= real.type(0.5) * apart
         self._project(state)
         state.recount()
-
 
     def _mix(self, state):
         """What the turns since the last time have made of both."""

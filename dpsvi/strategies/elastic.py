@@ -32,8 +32,6 @@ momentum for 2 n + 2, and an exchange costs it a pass over two of them.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from dpsvi.base import Parameters, Star, Update
 from dpsvi.errors import check_flag, check_number
 from dpsvi.strategies._velocity import Velocity, check_momentum
@@ -57,7 +55,7 @@ class Strategy(Star):
     incremental = False  # the centre would get alpha of each change
     replicas = True
     as_sent = False
-    refuses: ClassVar[dict[str, str]] = {
+    refuses = {
         "master_batch": "each worker is exchanged with on its own",
         "global_rate": "alpha says how far the centre moves",
         "strict": "there is no unstable rate",
@@ -75,6 +73,8 @@ class Strategy(Star):
         check_momentum(momentum)
         check_flag("synchronous", synchronous)
         self.alpha, self.momentum, self.synchronous = alpha, momentum, bool(synchronous)
+        if synchronous:
+            self.refuses = {**self.refuses, "waiting": "all wait for the slowest worker"}
         self._replicas: dict[int, Parameters] = {}
         self._velocities: dict[int, Velocity] = {}
 

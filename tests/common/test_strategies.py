@@ -439,6 +439,8 @@ def test_a_slow_peer_holds_nobody_up(texts, serial):
     ({"strategy": "elastic", "strategy_options": {"alpha": 1.0}}, "alpha must be .* < 1"),
     ({"strategy": "elastic", "prefetch": True}, "'elastic' has no prefetch=True: a replica"),
     ({"strategy": "elastic", "master_batch": 2}, "'elastic' has no master_batch=2"),
+    ({"strategy": "elastic", "strategy_options": {"synchronous": True}, "waiting": 0.1},
+     "'elastic' has no waiting=0.1: all wait"),
     ({"strategy": "elastic", "global_rate": 0.5}, "alpha says how far"),
     ({"strategy": "push_sum", "master_batch": 2}, "'push_sum' has no master_batch=2: there is no"),
     ({"strategy": "push_sum", "waiting": 0.1}, "nobody waits"),
@@ -463,6 +465,8 @@ def test_a_slow_peer_holds_nobody_up(texts, serial):
     ({"strategy": "gala", "strategy_options": {"tau": -1}}, "tau must be"),
     ({"strategy": "sda", "global_rate": 0.5}, "all items count alike"),
     ({"strategy": "diloco", "strategy_options": {"outer_rate": 2}}, "outer_rate must be"),
+    ({"strategy": "ownership", "strategy_options": {"graph": "ring"}}, r"may name \[\]"),
+    ({"strategy": "ownership", "master_batch": 2}, "there is no master"),
     ({"strategy": "decay", "strategy_options": {"alpha": 0.1}}, r"may name \[\], got 'alpha'"),
 ])  # fmt: skip
 def test_options_that_are_refused(cluster, what):

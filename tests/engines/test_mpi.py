@@ -101,7 +101,7 @@ def test_one_worker_over_mpi_is_serial_bit_for_bit(kind, fit):
         ['strategy="pvi"', 'sharding="shard"', "master_works=true"],
         ['strategy="elastic"', 'strategy_options={"synchronous": true}'],
         ['strategy="fedavg"', 'strategy_options={"fraction": 0.5}', 'sharding="shard"'],
-        ['strategy="hierarchical"'], ['strategy="a2cid2"'],
+        ['strategy="hierarchical"'], ['strategy="a2cid2"'], ['strategy="ownership"'],
         ['strategy="push_sum"', 'strategy_options={"tau": 0}'],
     ],
     ids=lambda settings: settings[0] + settings[-1] * (len(settings) > 2),

@@ -108,6 +108,20 @@ def test_complete_graphs_are_refused(graph):
         Cluster(strategy="a2cid2", strategy_options={"graph": graph})
 
 
+@pytest.mark.parametrize(("graph", "n_nodes", "complete"), [
+    ("exponential", 4, True), ("exponential", 5, True), ("exponential", 7, True),
+    ("exponential", 6, False), ("exponential", 8, False), ("torus", 4, False), ("ring", 3, False),
+])  # fmt: skip
+def test_a_named_graph_is_refused_where_it_is_complete(corpus, graph, n_nodes, complete):
+    """Three nodes are neighbours on any ring: that is gossip without momentum."""
+    job = lda(corpus, strategy="a2cid2", strategy_options={"graph": graph})
+    if not complete:
+        Peer(job, 0, n_nodes)
+        return
+    with pytest.raises(ValueError, match="has no complete graph, as graph='exponential' is"):
+        Peer(job, 0, n_nodes)
+
+
 @pytest.mark.parametrize("n_nodes", [2, 3, 5])
 def test_there_is_no_momentum_where_all_are_neighbours(n_nodes):
     """Which is why complete graphs are refused: alpha is 1/2, whatever their size."""

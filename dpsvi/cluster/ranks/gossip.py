@@ -65,6 +65,7 @@ class _Rank:
         self.peer = Peer(job, self.ranks.index(here.rank), len(self.ranks), pool=self.pool)
         self.boundary = Boundary(job) if here.rank == 0 else None
         self.round, self.why = 0, DONE
+        self._at_work = set(self.others.live)  # as the strategy knows
         self._through: set[int] = set()  # ranks that have ended this round
         self._held: list = []  # messages of the next round
         self._whole: list = []
@@ -140,7 +141,11 @@ class _Rank:
 
     def _listen(self):
         """Take what has come: messages and signals."""
-        for rank, message in self.others.hear():
+        heard = self.others.hear()
+        for rank in sorted(self._at_work - self.others.live):
+            self.peer.strategy.lost(self.ranks.index(rank))
+        self._at_work &= self.others.live
+        for rank, message in heard:
             self._take(rank, message)
         with self._interrupts():
             self.signals.deliver()

@@ -125,6 +125,19 @@ class Components(NamedTuple):
         half = np.linalg.inv(self.factor)
         return half.swapaxes(1, 2) @ half
 
+    def distances(self, other: Components):
+        """Bhattacharyya distances of N(means, covariances) from those of `other`, (K, K')."""
+        apart = self.means[:, None] - other.means
+        one, two = self.covariances[:, None], other.covariances
+        both = (one + two) / 2
+        if self.n_axes == 1:
+            solved = apart / both
+        else:
+            solved = np.linalg.solve(both, apart[..., None])[..., 0]
+        log_dets = [_log_dets(matrices, self.n_axes) for matrices in (both, one, two)]
+        wider = log_dets[0] - (log_dets[1] + log_dets[2]) / 2
+        return (apart * solved).sum(axis=-1) / 8 + wider / 2
+
     def draw(self, y, rng):
         """Points of N(means, covariances), one of each component in `y`, (n, D)."""
         noise = rng.standard_normal((len(y), self.origins.shape[1]))
@@ -153,3 +166,10 @@ class Components(NamedTuple):
             (self.mean_precision, self.shift, w_inv, nu),
             (kappa0, mean0 - self.origins, w_inv0, nu0),
         )
+
+
+def _log_dets(matrices, n_axes):
+    """Ln of the determinants of matrices, or of diagonals if they have one axis."""
+    if n_axes == 1:
+        return np.log(matrices).sum(axis=-1)
+    return np.linalg.slogdet(matrices)[1]

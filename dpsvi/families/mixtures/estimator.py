@@ -13,9 +13,9 @@ from dpsvi.engines import fit
 from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.items import count, dense_items, points_and_weights
-from dpsvi.expfam.gaussian import first_responsibilities, first_statistics
+from dpsvi.expfam.gaussian import first_responsibilities, first_statistics, moved
 from dpsvi.families.mixtures.merging import merge_until_stable
-from dpsvi.families.mixtures.mixture import component_prior, infer, posterior
+from dpsvi.families.mixtures.mixture import component_prior, infer, options_of, posterior
 from dpsvi.families.mixtures.prior_parameters import resolve_prior
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
@@ -172,6 +172,15 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
             name: value.astype(self._dtype) if isinstance(value, np.ndarray) else value
             for name, value in fitted.items()
         }
+
+    def _distances(self, other) -> np.ndarray:
+        return posterior(self._state, self._expect).distances(posterior(other._state, self._expect))
+
+    def _reordered(self, order, model) -> np.ndarray:
+        state = self._state
+        before, after = (options_of(m.hyper).origins for m in (state.model, model))
+        rows = state.natural().reshape(len(order), -1)[order]
+        return moved(rows, before[order] - after).reshape(1, -1)
 
     def _bounds(self, state, items, resp=None):
         q, n = posterior(state, self._expect), count(items)

@@ -107,6 +107,20 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def _draw_posterior(self, n_samples, rng) -> dict:
         return {"components": dirichlet.draw(self.components_, n_samples, rng)}
 
+    def _distances(self, other) -> np.ndarray:
+        """Bhattacharyya distances of topics, as distributions over words, (K, K)."""
+        if other.vocabulary_ != self.vocabulary_:
+            raise ValueError("both fits must have the same words, in the same order")
+        lams = (estimator.components_ for estimator in (self, other))
+        mine, theirs = (np.sqrt(lam / lam.sum(axis=1, keepdims=True)) for lam in lams)
+        return -np.log(mine @ theirs.T)
+
+    def _reordered(self, order, model) -> np.ndarray:
+        """Return lam, of the shape of `model`, with topics in another order."""
+        lam = self._state.natural()
+        lam[:, : len(order)] = lam[:, order]
+        return lam
+
     def _basis(self, state, mean_field: bool):
         """Weight of each word in each topic, (V, K) float32, and the logarithm of its unit, (V,).
 

@@ -40,6 +40,10 @@ def main(argv=None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--problems", default=",".join(PROBLEMS), help="%(default)s")
     parser.add_argument("--only", help="some strategies (all)")
+    parser.add_argument(
+        "--settings", type=json.loads, default={}, metavar="JSON",
+        help="settings of strategies, by name, that have no choice",
+    )  # fmt: skip
     parser.add_argument("--workers", default="4,16,64", help="n (%(default)s)")
     parser.add_argument("--apart", type=int, default=8, help="n beside one that is slow")
     parser.add_argument("--passes", type=int, help="in the place of the problem's own")
@@ -85,7 +89,8 @@ def fits(problem: str, names: list[str], args, argv, path: Path) -> None:
     for strategy in names:
         if strategy in record["rows"]:
             continue
-        tried = choices(strategy)
+        given = args.settings.get(strategy)
+        tried = choices(strategy) if given is None else [given]
         settings, scores = trials.tune(strategy, tried, workers[len(workers) // 2], TUNING_SEED)
         rows = [trials.row(strategy, settings, seed, workers, args.apart, GROUPS) for seed in seeds]
         record["rows"][strategy] = {

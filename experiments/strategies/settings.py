@@ -18,6 +18,7 @@ CHOICES: dict[str, list[dict]] = {
     "momentum": [{}, {"momentum": 0.5}, {"momentum": 0.25}],
     "push_rows": [{}, {"share": 0.05, "together": 4}, {"share": 0.2, "together": 4}],
     "push_sum": [{}, {"graph": "ring"}, {"graph": "complete"}],
+    "ownership": [{}, {"local_steps": 1}, {"local_steps": 2}],
     "pvi": [{}, {"local_steps": 1}, {"local_steps": 2}],
     "sda": [{}, {"local_steps": 1}, {"local_steps": 2}],
 }

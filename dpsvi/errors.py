@@ -72,6 +72,17 @@ class LostRankError(DpsviError, RuntimeError):
     """A rank that the fit cannot go on without has died or gone silent."""
 
 
+class LostMemoryError(LostRankError):
+    """A worker is lost, and with it what it remembered of its items.
+
+    The parameters are a sum over what all workers remember, so nothing can be added to them any
+    more.  All ranks that are left have the same ones, and may begin to remember anew.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("a worker is lost, and with it what it remembered of its items")
+
+
 class DroppedError(LostRankError, SystemExit):
     """The others have gone on without this rank.
 

@@ -129,8 +129,6 @@ def make_estimator(args, data: dict):
         if name not in known:
             raise UsageError(f"--set {name}: {args.name} has the parameters {sorted(known)}")
         params[name] = value
-    if params.get("keep_responsibilities"):  # cannot be resumed
-        params["checkpoint_dir"] = None
     return estimator(**params)
 
 

@@ -39,13 +39,11 @@ def add_arguments(parser, name: str) -> None:
         )  # fmt: skip
         model.add_argument(
             "--warm-documents", action="store_true",
-            help="start each document where its last visit ended: 4 K bytes a document, and one "
-            "process",
+            help="start each document where its last visit ended: 4 K bytes a document",
         )  # fmt: skip
         model.add_argument(
             "--keep-responsibilities", action="store_true",
-            help="batch CVB0 in the last tenth of the passes: 2 K bytes a word of a document, one "
-            "process, and no checkpoints",
+            help="batch CVB0 in the last tenth of the passes: 2 K bytes a word of a document",
         )  # fmt: skip
 
 

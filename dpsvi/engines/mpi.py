@@ -17,7 +17,7 @@ from dpsvi.cluster.ranks.placement import placement
 from dpsvi.cluster.ranks.prepare import for_workers
 from dpsvi.cluster.ranks.pulse import Pulse
 from dpsvi.cluster.ranks.world import world
-from dpsvi.errors import DroppedError, LostRankError
+from dpsvi.errors import DroppedError, LostMemoryError, LostRankError
 from dpsvi.training.job import Job
 
 
@@ -28,6 +28,8 @@ def fit(job: Job) -> bool:
     ------
     LostRankError
         Rank 0 or the last worker is lost, or any rank and ``on_lost="abort"``.
+    LostMemoryError
+        On all ranks that are left, when one is lost on whose memory the parameters depend.
     DivergedError
         On all ranks, when a parameter became NaN or infinite on any.
     """
@@ -36,7 +38,8 @@ def fit(job: Job) -> bool:
     peers = strategies.get(options.strategy).topology == "peers"
     n_workers = len(here.others) + (peers or options.master_works or not here.others)
     job = for_workers(job, options, n_workers)
-    placement(job.n_jobs, peers or options.master_works)
+    if not job.state.sums_memory:  # such a fit goes on from another, which has said so
+        placement(job.n_jobs, peers or options.master_works)
     pulse = Pulse(here.beats, options.silent_seconds) if here.size > 1 else None
     if pulse is not None:
         for rank in here.lost:
@@ -46,7 +49,7 @@ def fit(job: Job) -> bool:
         if peers:
             return gossip(job, here, pulse)
         return follow(job, here, pulse) if here.rank else lead(job, here, pulse, n_workers)
-    except DroppedError:
+    except (DroppedError, LostMemoryError):
         raise
     except Exception as error:
         # With a master others go on without a worker that fails.

@@ -39,6 +39,8 @@ def fit(job: Job) -> bool:
     ValueError
         ``job.cluster`` is not a :class:`~dpsvi.cluster.virtual.VirtualCluster`, or as
         :func:`dpsvi.cluster.ranks.prepare.for_workers`.
+    LostMemoryError
+        As ``engine="mpi"``.
     """
     options = VirtualCluster() if job.cluster is None else job.cluster
     if not isinstance(options, VirtualCluster):
@@ -57,7 +59,7 @@ def fit(job: Job) -> bool:
         simulation.close()
     if job.report is not None:
         job.report["timing"] = timing
-    return master.boundary.ended
+    return master.result()
 
 
 class _Simulation(VirtualTime):

@@ -25,6 +25,7 @@ class Monitor:
         self.progress = Progress(
             type(estimator).__name__, estimator._items, lambda: estimator.history_
         )
+        self.checkpoints = None  # where the fit writes them, once it does
         self.restart()
         self.context = None
         if hasattr(estimator, "_init_callback_context"):
@@ -52,12 +53,16 @@ class Monitor:
         best = self.best if np.isfinite(self.best) else None
         return {
             "looks": self.looks, "idle": self.idle, "best": best,
+            "clock": [*self.before, self.seconds, self.epoch],
             "history": list(self.estimator.history_),
         }  # fmt: skip
 
     def restore(self, memory: dict) -> None:
         """Go on where an earlier monitor was."""
         self.looks, self.idle = memory["looks"], memory["idle"]
+        # Older checkpoints are of fits of one phase.
+        *before, self.seconds, self.epoch = memory.get("clock", [0.0] * 4)
+        self.before = tuple(before)
         self.best = -np.inf if memory["best"] is None else memory["best"]
         self.estimator.history_ = list(memory["history"])
 

@@ -9,9 +9,10 @@ import numbers
 
 import numpy as np
 
-from dpsvi import engines
-from dpsvi.base import Engine
+from dpsvi import engines, learners
+from dpsvi.base import Engine, Model
 from dpsvi.cluster.options import Cluster
+from dpsvi.cluster.ranks.prepare import check_counts_once
 from dpsvi.errors import as_random_state, check_choice, check_flag, check_number, resolve_jobs
 from dpsvi.training import schedules
 
@@ -46,13 +47,6 @@ class RunParameters:
             check_number("total_samples", self.total_samples, low=0, open_low=True)
         if not isinstance(self.cluster, Cluster | None):
             raise TypeError(f"cluster must be a dpsvi.Cluster or None, got {self.cluster!r}")
-        if engine.options and any(
-            getattr(self, name, False) for name in ("keep_responsibilities", "warm_documents")
-        ):
-            raise ValueError(
-                f"engine={self.engine!r} cannot remember local parameters between visits "
-                "(keep_responsibilities, warm_documents): a document may be elsewhere next time"
-            )
         check_number("checkpoint_seconds", self.checkpoint_seconds, low=0)
         check_number("tol", self.tol, low=0)
         check_number("evaluate_every", self.evaluate_every, low=0, open_low=True)
@@ -70,6 +64,12 @@ class RunParameters:
             if not callable(callback):
                 raise TypeError(f"callbacks must be callables, got {callback!r}")
         self._schedule()
+
+    def _check_counts_once(self, what: str) -> None:
+        """Check that workers, if there are any, can fit `what` by changes of statistics."""
+        options = self._engine().options
+        if options:
+            check_counts_once(self.cluster or options(), what)
 
     def _engine(self) -> Engine:
         return engines.get(self.engine)
@@ -93,7 +93,9 @@ class RunParameters:
             )
         return schedules.constant(rate)
 
-    def _resolve_most_blind(self) -> float | None:
+    def _resolve_most_blind(self, model: Model) -> float | None:
+        if learners.get(model.learner).COUNTS_ONCE:
+            return None  # rates are of no effect
         if self.most_blind == "auto":
             return MOST_BLIND if self.learning_rate is None else None
         return self.most_blind

@@ -89,36 +89,50 @@ class Training(RunParameters):
         together = self._engine().collective and not world().left
         return bool(agree(answer)) if together else answer
 
-    def _train(self, state, items, n_passes, rng, monitor, total=None) -> bool:
+    def _seed_of_passes(self, rng) -> int:
+        return int(rng.integers(2**63))
+
+    def _resumed_phase(self) -> dict | None:
+        """The `phase` of the passes of which the checkpoint is that the fit goes on from."""
+        return None if self._checkpoint is None else self._checkpoint.meta["fit"].get("phase")
+
+    def _restore_checkpoint(self, state, n_items, n_passes, monitor) -> Snapshot:
+        """Bring `state` and `monitor` to where the fit goes on from, once."""
+        checkpoint, self._checkpoint = self._checkpoint, None
+        monitor.restore(checkpoint.meta["fit"]["monitor"])
+        return restore(checkpoint, state, n_passes, self._resolve_batch_size(n_items), n_items)
+
+    def _train(self, state, items, n_passes, rng, monitor, total=None, phase=None) -> bool:
         """Run `n_passes` over `items`; True when the fit is to end here.
 
         The items of a stream stand for `total`; only where it is None, in `fit`, checkpoints are
-        written.
+        written.  They hold `phase`, which says where in the fit these passes are, as JSON can hold
+        it; None for the first ones.
         """
         n_items, stream = len(items.offsets) - 1, total is not None
         batch_size = self._resolve_batch_size(n_items, stream)
-        seed = int(rng.integers(2**63))
+        seed = self._seed_of_passes(rng)
         start = Snapshot(state, Passes(n_items, batch_size, n_passes, seed, 1, state.step), 0)
         if self._checkpoint is not None:
-            start = restore(self._checkpoint, state, n_passes, batch_size, n_items)
-            monitor.restore(self._checkpoint.meta["fit"]["monitor"])
+            start = self._restore_checkpoint(state, n_items, n_passes, monitor)
         self.exchanges_ = {}
         job = Job(
             state, items, start.passes, self._schedule(start.passes, stream), self._n_threads,
-            self.local_steps, total, self._resolve_most_blind(),
+            self.local_steps, total, self._resolve_most_blind(state.model),
             min(1.0, self.evaluate_every), monitor, seconds=start.seconds, cluster=self.cluster,
             strategy_state=start.strategy_state, report=self.exchanges_,
         )  # fmt: skip
         engine = self._engine()
         first_rank = world().rank == 0 if engine.collective else launched_rank() == 0
         if not stream and self.checkpoint_dir is not None and first_rank:
+            if monitor.checkpoints is None:
+                monitor.checkpoints = CheckpointFolder(self.checkpoint_dir, self.checkpoint_seconds)
             shared = state.shared
-            n_bytes = shared.rows.nbytes + shared.item_memory.nbytes
-            folder = CheckpointFolder(
-                self.checkpoint_dir, self.checkpoint_seconds, n_bytes,
-                partial(self._describe_fit, monitor),
-            )  # fmt: skip
-            job = job._replace(checkpoint=folder)
+            n_bytes = shared.rows.nbytes
+            if not engine.options:  # else what is remembered of items is with their workers
+                n_bytes += shared.item_memory.nbytes + shared.value_memory.nbytes
+            monitor.checkpoints.begin(n_bytes, partial(self._describe_fit, monitor, phase))
+            job = job._replace(checkpoint=monitor.checkpoints)
         try:
             if self.verbose and first_rank:
                 epoch = monitor.before[1]
@@ -134,9 +148,12 @@ class Training(RunParameters):
         monitor.start_phase()
         return ended or monitor.stopped
 
-    def _describe_fit(self, monitor) -> dict:
+    def _describe_fit(self, monitor, phase) -> dict:
         """What a checkpoint holds besides parameters and clocks."""
-        return {"seed": self._seed, "params": _comparable(self), "monitor": monitor.memory()}
+        return {
+            "seed": self._seed, "params": _comparable(self), "monitor": monitor.memory(),
+            "phase": phase,
+        }  # fmt: skip
 
     def _interrupt(self, interrupt, state) -> None:
         """End the fit in good order: parameters are valid after any whole step, and are kept.

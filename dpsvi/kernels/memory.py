@@ -1,6 +1,8 @@
-"""Arrays that start on a cache line."""
+"""Arrays that start on a cache line, and arrays of which little is used."""
 
 from __future__ import annotations
+
+import mmap
 
 import numpy as np
 
@@ -29,3 +31,16 @@ def as_aligned(array: np.ndarray) -> np.ndarray:
     copy = aligned(array.shape, array.dtype)
     copy[...] = array
     return copy
+
+
+def untouched(shape: tuple[int, int], dtype) -> np.ndarray:
+    """Matrix of zeros that takes memory where it is written to, a small page at a time.
+
+    NumPy asks for large pages, of which a process that uses one item in ten would use all.
+    """
+    if not hasattr(mmap, "MADV_NOHUGEPAGE") or not min(shape):
+        return np.zeros(shape, dtype)
+    n_bytes = shape[0] * shape[1] * np.dtype(dtype).itemsize
+    pages = mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(pages, dtype).reshape(shape)

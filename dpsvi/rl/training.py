@@ -62,10 +62,11 @@ class Training(Parameters):
             history = list(checkpoint.meta["fit"]["history"])
         folder, first = None, launched_rank() == 0
         if self.checkpoint_dir is not None and first:
-            folder = CheckpointFolder(
-                self.checkpoint_dir, self.checkpoint_seconds, state.shared.rows.nbytes,
+            folder = CheckpointFolder(self.checkpoint_dir, self.checkpoint_seconds)
+            folder.begin(
+                state.shared.rows.nbytes,
                 lambda: {"seed": seed, "params": self._comparable(), "history": history},
-            )  # fmt: skip
+            )
         report: dict = {}
         job = Job(
             state, problem.steps(n_updates), start.passes, partial(self._rates, n_updates),

@@ -47,29 +47,45 @@ class CheckpointFolder:
         Run folder; checkpoints go below it.
     seconds : float
         Between two checkpoints.
-    describe : callable -> dict
-        What the caller wants to find again: JSON, under ``"fit"``.
 
     Raises
     ------
     OSError
-        The folder cannot be written, or the disk has no room for two checkpoints of `n_bytes`.
+        The folder cannot be written.
     """
 
-    def __init__(self, folder, seconds: float, n_bytes: int, describe: Callable[[], dict]):
+    def __init__(self, folder, seconds: float):
         self.path = Path(folder) / "checkpoints"
-        self.seconds, self.describe = seconds, describe
+        self.seconds = seconds
+        self.describe: Callable[[], dict] = dict
         self.path.mkdir(parents=True, exist_ok=True)
         io.write_text(self.path / ".probe", "written before training to see whether it can be\n")
         (self.path / ".probe").unlink()
+        self.spent = 0.0  # seconds, for writing
+        self._last = time.monotonic()
+
+    def begin(self, n_bytes: int, describe: Callable[[], dict]) -> None:
+        """Prepare for the next passes of the fit.
+
+        Parameters
+        ----------
+        n_bytes : int
+            What a checkpoint holds.
+        describe : callable -> dict
+            What the caller wants to find again: JSON, under ``"fit"``.
+
+        Raises
+        ------
+        OSError
+            The disk has no room for two checkpoints.
+        """
+        self.describe = describe
         free = shutil.disk_usage(self.path).free
         if free < 2 * n_bytes:
             raise OSError(
                 f"{self.path}: {free / 1e6:.0f} MB are free, two checkpoints need "
                 f"{2 * n_bytes / 1e6:.0f} MB"
             )
-        self.spent = 0.0  # seconds, for writing
-        self._last = time.monotonic()
 
     @property
     def due(self) -> bool:
@@ -144,8 +160,11 @@ class CheckpointFolder:
 
 
 def _memories(shared: Shared) -> dict[str, np.ndarray]:
-    """What threads and optimisers keep between steps, where they keep anything."""
-    found = {"thread_memory": shared.thread_memory, "optimizer": shared.optimizer}
+    """What is kept of values, by threads and by optimisers, where anything is."""
+    found = {
+        "value_memory": shared.value_memory, "thread_memory": shared.thread_memory,
+        "optimizer": shared.optimizer,
+    }  # fmt: skip
     return {name: array for name, array in found.items() if array.size}
 
 

@@ -40,6 +40,7 @@ class Passes:
     n_shards : int
         1: every worker draws from all items.  More: worker i draws from shard ``i % n_shards``,
         the items ``shard, shard + n_shards, ...``, and from another one only when nobody owns it.
+        No two workers own one shard while there are shards for all.
     clock : int
         Number of the first step in the schedule.
     """
@@ -57,6 +58,7 @@ class Passes:
         self._again = [deque() for _ in range(n_shards)]  # (epoch, first, last) given back
         self._held: dict[int, list[Work]] = {}
         self._order: dict[tuple, np.ndarray] = {}
+        self._shard_of: dict[int, int] = {}  # of the workers that began
 
     @property
     def steps_a_pass(self) -> int:
@@ -145,9 +147,21 @@ class Passes:
         return self
 
     def _shards_of(self, worker, owners):
-        mine = worker % self.n_shards
-        owned = {owner % self.n_shards for owner in owners}
+        if not self._shard_of:
+            self._shard_of = self._assign(sorted({worker, *owners}))
+        mine = self._shard_of.get(worker, worker % self.n_shards)
+        owned = {self._shard_of.get(owner, owner % self.n_shards) for owner in owners}
         return [mine, *(s for s in range(self.n_shards) if s != mine and s not in owned)]
+
+    def _assign(self, workers) -> dict[int, int]:
+        """A shard for each worker: its number modulo shards, or the next one that is free."""
+        found, free = {}, set(range(self.n_shards))
+        for worker in workers:
+            usual = worker % self.n_shards
+            turns = [(usual + i) % self.n_shards for i in range(self.n_shards)]
+            found[worker] = next((shard for shard in turns if shard in free), usual)
+            free.discard(found[worker])
+        return found
 
     def _take(self, shard, most):
         if self._again[shard]:

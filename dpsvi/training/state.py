@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpsvi import learners
 from dpsvi.base import Model, Shared
 from dpsvi.kernels.memory import aligned, as_aligned
 
@@ -77,6 +78,16 @@ class State:
     def small(self) -> bool:
         """Whether the scale is so small that it must be folded into the rows before more steps."""
         return self.scale < _SMALL_SCALE
+
+    @property
+    def remembers(self) -> bool:
+        """Whether anything is kept of items between their visits."""
+        return bool(len(self.shared.item_memory) or len(self.shared.value_memory))
+
+    @property
+    def sums_memory(self) -> bool:
+        """Whether statistics are changes of what is remembered: the parameters are its sum."""
+        return self.remembers and learners.get(self.model.learner).COUNTS_ONCE
 
     def recount(self) -> None:
         """Recompute the column totals from the rows: ends the drift that lost writes cause."""

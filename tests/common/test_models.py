@@ -433,19 +433,22 @@ def test_damaged_files_are_refused(name, rng, tmp_path):
             dpsvi.load(tmp_path)
 
 
-@every_member
-def test_a_fit_is_resumed_bit_for_bit(name, rng, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [(name, options) for name in NAMES for options in ({}, *members.get(name).phases)], ids=str,
+)  # fmt: skip
+def test_a_fit_is_resumed_bit_for_bit(name, options, rng, tmp_path):
     member = members.get(name)
     data = member.data(rng, 120)
-    whole = fit(member, data, max_iter=4)
+    whole = fit(member, data, max_iter=4, **options)
     looks = []
 
     def interrupt(event):
         looks.append(event)
-        if len(looks) == 2:
+        if len(looks) == 3:
             raise KeyboardInterrupt
 
-    settings = dict(max_iter=4, checkpoint_dir=tmp_path, checkpoint_seconds=0.0)
+    settings = dict(max_iter=4, checkpoint_dir=tmp_path, checkpoint_seconds=0.0, **options)
     part = member.estimator(callbacks=[interrupt], **settings)
     with pytest.raises(KeyboardInterrupt):
         part.fit(**data)

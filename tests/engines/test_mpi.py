@@ -48,6 +48,28 @@ def test_three_ranks_fit_as_well_as_one(kind, model, fit, alone):
     assert sum(ranks[0]["staleness"].values()) > 10
 
 
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("options", [(), ("n_jobs=2",), ("master_works=true",)], ids=str)
+def test_kept_responsibilities_on_three_ranks(kind, options, fit):
+    """The topics are the sum of what all ranks keep: every token once, on every rank."""
+    ranks = fit(kind, 3, "collapsed", "max_iter=8", "keep_responsibilities=true", *options)
+    X, estimator = mpi_fit.problem("collapsed")
+    lda = estimator.set_params(engine="serial", max_iter=8, keep_responsibilities=True)
+    lda.fit(X[:-200])
+    for rank in ranks:
+        assert rank["bits"] == ranks[0]["bits"], "all ranks hold the same model"
+        assert rank["items"] == 8 * 1300
+        assert rank["sum"] == pytest.approx(lda._state.natural().sum(dtype=float), rel=1e-5)
+    assert ranks[0]["score"] == pytest.approx(lda.score(X[-200:]), abs=0.03)
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_warm_documents_on_three_ranks(kind, fit, alone):
+    ranks = fit(kind, 3, "mean_field", "max_iter=6", "warm_documents=true")
+    assert ranks[0]["bits"] == ranks[1]["bits"] == ranks[2]["bits"]
+    assert ranks[0]["score"] == pytest.approx(alone["mean_field"], abs=0.05)
+
+
 @pytest.fixture(scope="module")
 def minimized():
     """The same minimisations in one process."""
@@ -217,15 +239,6 @@ def test_a_run_folder_in_use_ends_all_ranks(kind, corpus_file, tmp_path):
     run = launch(kind, 3, *faulty({}, "dpsvi", *given))
     assert run.wait() == 2
     assert "holds a model already" in run.err
-
-
-def test_documents_remembered_between_visits_are_refused():
-    from dpsvi import DPSVILDA
-
-    pytest.importorskip("mpi4py.MPI", exc_type=ImportError)
-    X = np.ones((30, 10), int)
-    with pytest.raises(ValueError, match="cannot remember local parameters"):
-        DPSVILDA(3, engine="mpi", warm_documents=True).fit(X)
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)

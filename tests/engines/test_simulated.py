@@ -250,8 +250,6 @@ def test_timings_that_cannot_be():
 def test_what_cannot_be_simulated_is_refused(X):
     with pytest.raises(ValueError, match="VirtualCluster"):
         DPSVILDA(2, engine="simulated", cluster=Cluster()).fit(X)
-    with pytest.raises(ValueError, match="remember"):
-        DPSVILDA(2, engine="simulated", warm_documents=True).fit(X)
 
 
 def test_the_command_line_says_that_times_are_simulated(X, tmp_path, capsys):

@@ -48,6 +48,8 @@ class Member(NamedTuple):
     means : callable(estimator) -> dict of name -> (callable, array)
         For quantities whose draws do not have the fitted attribute for a mean: what numbers the
         callable makes of the draws, and their mean.
+    phases : tuple of dict
+        Parameters of fits that call the engine several times: from one pass on, or from another.
     monotone : bool
         Full batches at rate 1 are coordinate ascent, so that no step lowers the bound.
     """
@@ -60,6 +62,7 @@ class Member(NamedTuple):
     others: dict
     laws: Callable[..., dict]
     means: Callable[..., dict] = lambda estimator: {}
+    phases: tuple[dict, ...] = ()
     monotone: bool = True
 
 

@@ -56,5 +56,6 @@ MEMBER = Member(
     others=dict(n_components=5),
     laws=laws,
     means=means,
+    phases=(dict(keep_responsibilities=True),),
     monotone=False,
 )

@@ -171,11 +171,35 @@ def rows_come_by(way):
     assert "lies" in seen and seen & {"window", "rows"} <= {way}, seen
 
 
+@contextmanager
+def killed_between_fits(told):
+    """A rank is killed as it takes over the end of a fit (``adopt``) or begins one (``hello``).
+
+    Told are its rank, which of both, and in which fit of the process.
+    """
+    from dpsvi.cluster.ranks import follow
+
+    rank, where, number = told
+    calls, part = [], {"adopt": follow, "hello": Worker}[where]
+    method = getattr(part, where)
+
+    def kill(*arguments):
+        calls.append(arguments)
+        if len(calls) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return method(*arguments)
+
+    with ExitStack() as stack:
+        if launched_rank() == rank:
+            stack.enter_context(patch.object(part, where, kill))
+        yield
+
+
 _FAULTS = {
     fault.__name__: fault
     for fault in (
         slow_until, shared_from, chunks_of, lost_while_reading, broken, broken_when,
-        nan_after, killed_after, rows_come_by,
+        nan_after, killed_after, killed_between_fits, rows_come_by,
     )
 }  # fmt: skip
 

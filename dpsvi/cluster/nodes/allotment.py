@@ -76,7 +76,8 @@ class Allotment:
         wanted = min(job.n_jobs * (job.local_steps or steps), self._strategy.local_steps(done))
         most = wanted
         if job.local_steps is None:
-            bound = job.most_blind is not None or self.alone(n_workers)
+            # A change counts as much as its items; how much it moves is no matter of rates.
+            bound = job.most_blind is not None or job.state.sums_memory or self.alone(n_workers)
             share = (_PASS_IN_FLIGHT if bound else _PASS_UNBOUND) / parts
             most = min(most, share * passes.steps_a_pass)
             if parts > 1:

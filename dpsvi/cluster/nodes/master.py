@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from dpsvi.cluster.nodes.problem import check_same
 from dpsvi.cluster.nodes.rows import RowSender
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.cluster.transports.window import Window
-from dpsvi.errors import DivergedError, LostRankError
+from dpsvi.errors import DivergedError, LostMemoryError, LostRankError
 from dpsvi.training.boundary import Boundary, Progress
 from dpsvi.training.job import Job, Snapshot
 
@@ -74,6 +75,7 @@ class Master:
         self.boundary = Boundary(job, clock)
         self.workers: set[int] = set()
         self.lost: dict[int, str] = {}
+        self.memory_lost = False  # and with a worker what statistics are changes of
         self.busy = 0.0  # seconds computed for messages since all began
         self._grants: dict[int, Grant] = {}
         self._asks: list[_Ask] = []
@@ -89,7 +91,11 @@ class Master:
 
     @property
     def finished(self) -> bool:
-        """Whether all steps are done and merged."""
+        """Whether all steps are done and merged, or no more can be."""
+        return self._complete or self.memory_lost
+
+    @property
+    def _complete(self) -> bool:
         return self.boundary.ended or (self.passes.finished and not self._collected)
 
     @property
@@ -123,6 +129,8 @@ class Master:
     def drop(self, worker: int, reason: str) -> None:
         """Go on without `worker`; its steps are done by others.
 
+        Where the parameters are a sum over what workers remember, the fit ends instead.
+
         Raises
         ------
         LostRankError
@@ -140,22 +148,43 @@ class Master:
         n_steps = self.passes.drop(worker)
         self._allotment.forget(worker)
         self.strategy.lost(worker)
-        log.warning(
-            "rank %d is lost (%s); its %d unfinished steps go to others, %d workers are left",
-            worker, reason, n_steps, self.n_workers,
-        )  # fmt: skip
+        if self.job.state.sums_memory:
+            log.warning(
+                "rank %d is lost (%s), and with it what it remembered of its items; %d workers are "
+                "left", worker, reason, self.n_workers,
+            )  # fmt: skip
+        else:
+            log.warning(
+                "rank %d is lost (%s); its %d unfinished steps go to others, %d workers are left",
+                worker, reason, n_steps, self.n_workers,
+            )  # fmt: skip
         if self.passes.finished:
             self._merge()
-        if self.n_workers == 0 and not self.finished:
+        if self.n_workers == 0 and not self._complete:
             raise LostRankError("no worker is left")
+        self.lose_memory()
         if not self.finished:
             self._serve()
         self.busy += self._work_clock() - started
+
+    def lose_memory(self) -> None:
+        """Take note that a worker is lost, now or since the last fit: what it remembered is, too.
+
+        Its items would be counted twice if others visited them.
+        """
+        self.memory_lost = self.job.state.sums_memory
+
+    def result(self) -> bool:
+        """Whether the observer ended the fit; raises LostMemoryError if a loss did."""
+        if self.memory_lost:
+            raise LostMemoryError
+        return self.boundary.ended
 
     def stop_message(self, reason: str, lost: set[int], parameters: bool) -> Message:
         """What ends a worker; with the final parameters it holds the model everybody keeps."""
         header = {
             "kind": "stop", "reason": reason, "ended": self.boundary.ended, "lost": sorted(lost),
+            "memory_lost": self.memory_lost,
         }  # fmt: skip
         if not parameters:
             return self.pool.message(header)
@@ -163,12 +192,16 @@ class Master:
         return state_message(self.pool, header, self.job.state)
 
     def snapshot(self) -> Snapshot:
-        """Everything merged so far; updates still being collected are merged first."""
+        """Everything merged so far; updates still being collected are merged first.
+
+        What workers remember is theirs, and ahead of what they have sent.
+        """
         self._merge()
+        state = replace(self.job.state)
+        state.forget()
         return Snapshot(
-            self.job.state, self.passes, self.seconds,
-            (self.job.cluster.strategy, self.strategy.state()),
-        )  # fmt: skip
+            state, self.passes, self.seconds, (self.job.cluster.strategy, self.strategy.state())
+        )
 
     # --- messages -----------------------------------------------------------------------------
 

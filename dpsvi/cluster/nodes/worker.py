@@ -34,7 +34,8 @@ class Worker:
     Parameters
     ----------
     job : Job
-        Its state gives the model only, and `passes` the order of the items, never work.
+        Its state gives the model and what is remembered of items, and `passes` the order of the
+        items, never work.
     run : callable
         How the steps of a segment are done, as in :func:`dpsvi.training.driver.run_segment`.
     clock : callable
@@ -55,7 +56,7 @@ class Worker:
         if like is None:
             shared = Shared(
                 aligned(model.shape, model.real), np.zeros((job.n_jobs, model.shape[1])),
-                np.zeros((0, 0), model.real), np.zeros((0, 0), np.uint16),
+                job.state.shared.item_memory, job.state.shared.value_memory,
                 *own_memories(model, job.n_jobs),
             )  # fmt: skip
             self.state = State(model._replace(hyper=model.hyper.copy()), shared)

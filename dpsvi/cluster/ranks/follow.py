@@ -16,7 +16,7 @@ from dpsvi.cluster.ranks.pulse import Pulse
 from dpsvi.cluster.ranks.world import World
 from dpsvi.cluster.transports.channel import DROPPED, LONGEST, Channel
 from dpsvi.cluster.transports.messages import Message, Pool
-from dpsvi.errors import DivergedError, DroppedError, LostRankError
+from dpsvi.errors import DivergedError, DroppedError, LostMemoryError, LostRankError
 from dpsvi.training.job import Job
 from dpsvi.training.signals import Deferred
 
@@ -85,6 +85,8 @@ def follow(job: Job, here: World, pulse: Pulse) -> bool:
     if reason != "done":
         time.sleep(_RANK_0_ENDS)  # it knows more, and is to end the job
         raise LostRankError(f"rank 0, the master, {reason}")
+    if message.header["memory_lost"]:
+        raise LostMemoryError
     return message.header["ended"]
 
 

@@ -34,14 +34,19 @@ def lead(job: Job, here: World, pulse: Pulse | None, n_workers: int) -> bool:
     """Be the master, and a worker too where that is wanted; whether the observer ended the fit."""
     with Deferred() as signals, opened(job.state, here.near, here.size) as window:
         master = Master(job, n_workers, pool=Pool(shared=bool(here.near)), window=window)
-        return _lead(master, here, pulse, n_workers, signals)
+        if here.lost - here.told:
+            master.lose_memory()
+        _lead(master, here, pulse, n_workers, signals)
+    return master.result()
 
 
-def _lead(master, here, pulse, n_workers, signals) -> bool:
+def _lead(master, here, pulse, n_workers, signals) -> None:
     job, channel = master.job, None
     if here.others:
         channel = Channel(here.data, master.pool, here.near, pulse.silent)
         channel.gone |= dict.fromkeys(here.lost, "lost in an earlier fit")
+        channel.put_back(here.early)
+        here.early = []
     local = None
     if n_workers > len(here.others):
         local = _LocalWorker(job, master, here.near.ring if here.near else lambda: None)
@@ -67,7 +72,6 @@ def _lead(master, here, pulse, n_workers, signals) -> bool:
             _dismiss(master, channel, here, pulse, signals, reason)
         elif reason in ("done", "interrupted"):
             master.parameters.renormalise()
-    return master.boundary.ended
 
 
 def _serve(master, channel, local, here, pulse, signals) -> None:
@@ -159,12 +163,16 @@ def _dismiss(master, channel, here, pulse, signals, reason) -> None:
         channel.tell(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
     waiting = set(here.others)
     known = reason in ("done", "interrupted")
+    here.told = set(here.lost)
     if waiting:
         message = master.stop_message(reason[:LONGEST], here.lost, parameters=known)
         for rank in waiting:
             channel.send(rank, message, keep=True)
-    while waiting:
+    while waiting or channel.receiving:
         for rank, answer in channel.poll():
+            if rank not in waiting:  # it is through, and said this in the next fit
+                here.early.append((rank, answer))
+                continue
             if answer.header["kind"] == "bye":
                 waiting.discard(rank)
                 pulse.forget(rank)

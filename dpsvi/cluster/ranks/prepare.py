@@ -14,26 +14,41 @@ from dpsvi.training.ledger import Passes
 log = logging.getLogger(__name__)
 
 
-def for_workers(job: Job, options: Cluster, n_workers: int) -> Job:
-    """`job` with its `options`, and with a shard for each worker where that is wanted.
+def check_counts_once(options: Cluster, name: str) -> None:
+    """Check that changes of statistics of the model `name` reach the parameters exactly once.
 
     Raises
     ------
     ValueError
-        The model cannot be fitted by workers that hold no documents of their own, or not with
-        these options.
+        The options would lose, repeat or round some.
+    """
+    why = "by changes of statistics (incremental inference): each change must count exactly once"
+    if not options.make_strategy().incremental:
+        raise ValueError(f"strategy={options.strategy!r} cannot fit {name} {why}")
+    for option, needed in (("global_rate", 1.0), ("statistics", "float32")):
+        value = getattr(options, option)
+        if value != needed:
+            raise ValueError(f"{option}={value!r} cannot fit {name} {why}; it needs {needed!r}")
+
+
+def for_workers(job: Job, options: Cluster, n_workers: int) -> Job:
+    """`job` with its `options`, and with a shard for each worker where that is wanted.
+
+    It is wanted where something is remembered of items, too: that is with their worker.
+
+    Raises
+    ------
+    ValueError
+        The model cannot be fitted with these options.
     """
     model, shared, passes = job.state.model, job.state.shared, job.passes
     strategy = options.make_strategy()
-    if learners.get(model.learner).COUNTS_ONCE and not strategy.incremental:
+    if learners.get(model.learner).COUNTS_ONCE:
+        check_counts_once(options, model.name)
+    if job.state.remembers and strategy.topology == "peers":
         raise ValueError(
-            f"strategy={options.strategy!r} cannot fit {model.name} by changes of statistics "
-            "(incremental inference): each change must count exactly once"
-        )
-    if len(shared.item_memory) or len(shared.value_memory):
-        raise ValueError(
-            "a master and workers cannot remember local parameters between visits: a document may "
-            "be at another worker next time"
+            f"strategy={options.strategy!r} has no master, and its nodes remember nothing of items "
+            "between visits"
         )
     one_pass = strategy.topology == "star" and strategy.one_pass
     if one_pass and not learners.get(model.learner).ESTIMATES:
@@ -51,7 +66,7 @@ def for_workers(job: Job, options: Cluster, n_workers: int) -> Job:
     shared.optimizer[...] = 0
     if options.statistics == "bfloat16" and model.real != np.float32:
         raise ValueError(f"statistics='bfloat16' needs float32 parameters, not {model.real}")
-    if options.sharding == "shard" and not passes.n_done:
+    if (options.sharding == "shard" or job.state.remembers) and not passes.n_done:
         passes = Passes(
             passes.n_items, passes.batch_size, passes.n_passes, passes.seed, n_workers,
             passes.clock,

@@ -35,6 +35,8 @@ class World:
         The other ranks on this host.
     lost : set of int
         Ranks that died or went silent.
+    told : set of int
+        Those of them that rank 0 has told all others of.
     frozen : set of int
         Those of them that may still be there: MPI would wait for them at the end.
     failed : bool
@@ -43,6 +45,8 @@ class World:
         Whether the others have gone on without this rank.
     unread : list of dpsvi.cluster.transports.buffers.Buffer
         The last messages of this rank, where they lie.
+    early : list of (int, dpsvi.cluster.transports.messages.Message)
+        Messages for the next fit, from ranks that began it while this one still ended the last.
     """
 
     rank: int
@@ -51,10 +55,12 @@ class World:
     beats: object = None
     near: object = None
     lost: set = field(default_factory=set)
+    told: set = field(default_factory=set)
     frozen: set = field(default_factory=set)
     failed: bool = False
     left: bool = False
     unread: list = field(default_factory=list)
+    early: list = field(default_factory=list)
 
     @property
     def others(self) -> list[int]:
@@ -203,6 +209,7 @@ def agree(value: int) -> int:
     buffer[0] = value
     buffer[[1 + rank for rank in here.lost]] = 1
     if here.rank == 0:
+        here.told = set(here.lost)
         for rank in here.others:
             _wait(here.data.Isend(buffer, rank, _TAG_AGREE))
     else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from dpsvi.cluster.transports import messages
@@ -92,6 +92,15 @@ class Channel:
         self._guarded(self._test_receives)
         self._guarded(self._probe)
         return [message for _, message in self._arrived]
+
+    @property
+    def receiving(self) -> bool:
+        """Whether a message is on its way in, of which MPI has delivered a part."""
+        return bool(self._receiving)
+
+    def put_back(self, found: Iterable[tuple[int, Message]]) -> None:
+        """Let messages that have been taken out arrive again, if their ranks are not lost."""
+        self._arrived.extend((rank, message) for rank, message in found if rank not in self.gone)
 
     def poll(self) -> Iterator[tuple[int, Message]]:
         """What has arrived by now, by rank of the sender."""

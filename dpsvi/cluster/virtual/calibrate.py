@@ -101,7 +101,12 @@ def _scratch(job, n_steps):
 
 
 def _copy(state, n_threads=1):
-    copy = State.resume(state.model, state.shared.rows.copy(), n_threads, step=state.step)
+    """The same parameters, and memories of their own, in which there is nothing."""
+    shared = state.shared
+    copy = State.resume(
+        state.model, shared.rows.copy(), n_threads, len(shared.item_memory),
+        len(shared.value_memory), state.step,
+    )  # fmt: skip
     copy.scale = state.scale
     return copy
 

@@ -22,15 +22,12 @@ from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.run_options import RunOptions
 from dpsvi.families.topics.defaults import Defaults, default_alpha
 from dpsvi.families.topics.fit import TopicEstimator
-from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.families.topics.priors import TINY
 from dpsvi.families.topics.seeds import by_topic, seeded_prior
 from dpsvi.kernels.fold import options_of
-from dpsvi.kernels.jit import as_items
-from dpsvi.models.lda.model import make_model, with_responsibilities
-from dpsvi.models.lda.responsibilities import sum_kept
+from dpsvi.models.lda.kept import KeptPasses, Place
+from dpsvi.models.lda.model import make_model
 from dpsvi.training.driver import one_step
-from dpsvi.training.state import State
 
 DEFAULTS = {
     "collapsed": Defaults(
@@ -41,15 +38,12 @@ DEFAULTS = {
         big_start=16384,
     ),
 }  # fmt: skip
-# The last passes, which keep responsibilities: one of so many, and no fewer than these.
-KEPT_SHARE, FEWEST_KEPT = 10, 2
-RESUM_PASSES = 32  # between exact sums of what is kept
 
 
 @engine_parameters(
     "documents", without=("n_init",), max_iter=10, learning_decay=None, learning_offset=4.0
 )
-class DPSVILDA(TopicEstimator):
+class DPSVILDA(KeptPasses, TopicEstimator):
     """Latent Dirichlet allocation, fitted by (asynchronous) stochastic variational inference.
 
     Parameters
@@ -76,12 +70,12 @@ class DPSVILDA(TopicEstimator):
         (44), ``"collapsed"`` is stochastic CVB0 (Foulds et al. 2013): faster, and lower
         perplexity on every corpus measured.
     warm_documents : bool, default=False
-        Remember gamma of each document between passes (4 K bytes a document), in one process.
+        Remember gamma of each document between passes (4 K bytes a document).
     keep_responsibilities : bool, default=False
         Batch CVB0 (Asuncion et al. 2009) in the last tenth of the passes, two at least but never
         the first: keep the responsibilities of every (document, word) pair (2 K bytes each).  The
-        topics are then the sums of what is kept.  Perplexity is about the same.  Collapsed step, in
-        one process and without `checkpoint_dir` only.
+        topics are then the sums of what is kept.  Perplexity is about the same.  Collapsed step
+        only.  See the Notes on several processes.
     batch_size : int or None, default=None
         Documents in a step, S.  None follows from the corpus: 4 to 64, such that a pass has 256
         steps (32 for the mean-field step) where there are documents for them.
@@ -123,6 +117,14 @@ class DPSVILDA(TopicEstimator):
     fewer than 30 tokens), and parameters are averaged over the last third of the passes.
     A callback that ends a fit ends it before that.  `early_stopping`, with the collapsed step, and
     `partial_fit` have a kappa of 0.7 instead.  What ``"auto"`` learns, only `fit` learns.
+
+    On several processes what is remembered of a document stays with one worker: each has documents
+    of its own, whatever `sharding` says, and remembers these only.  There must be a master, and for
+    `keep_responsibilities` one that adds every change once: strategies ``"decay"`` and
+    ``"displacement"`` with a `global_rate` of 1 and float32 statistics.  When a worker is lost that
+    kept responsibilities, those that are left begin to keep them anew, with one more pass if the
+    last one had begun.  So does a fit that is resumed by or from workers; in one process a
+    checkpoint holds what is kept, and the fit goes on as if nothing had happened.
 
     A stream need not know its length.  With ``learning_decay=None`` and the collapsed step
     `partial_fit` takes the documents seen so far for N, `total_samples` at most, and its parameters
@@ -214,19 +216,16 @@ class DPSVILDA(TopicEstimator):
         )  # fmt: skip
 
     def _optimise(self, items, rng, monitor) -> None:
-        n_kept = 0
         if self._default().big_start and self._free_schedule() and not self._state.step:
             self._start_big(items, rng, monitor)
-        if self.keep_responsibilities:
-            nothing = as_items([0], [], [], FLOAT)
-            sum_kept(nothing, np.empty((0, 0), np.uint16), np.empty((0, 0), FLOAT))  # compile now
-            n_kept = max(FEWEST_KEPT, self.max_iter // KEPT_SHARE)
-            n_kept = max(0, min(n_kept, self.max_iter - 1))
-        model, n_passes = self._state.model, self.max_iter - n_kept
-        ended = self._train(self._state, items, n_passes, rng, monitor)
-        if not ended and n_kept:
-            self._train_kept(items, n_kept, rng, monitor)
-            self._state.model = model
+        model, phase = self._state.model, self._resumed_phase()
+        if phase is None:
+            n_passes = self.max_iter - self._n_kept()
+            if self._train(self._state, items, n_passes, rng, monitor) or not self._n_kept():
+                return
+            phase = {"done": n_passes, "draws": 1}
+        self._train_kept(items, Place(**phase), rng, monitor)
+        self._state.model = model
 
     def _start_big(self, items, rng, monitor) -> None:
         """First topics: the statistics of many documents, explained by topics that are noise.
@@ -241,42 +240,6 @@ class DPSVILDA(TopicEstimator):
         state.step = state.items = 0  # as after any other start
         monitor.add_seconds(time.perf_counter() - started)
 
-    def _train_kept(self, items, n_passes, rng, monitor) -> None:
-        """Go on with kept responsibilities.
-
-        The first pass adds every token's responsibilities to the stochastic estimate; from then on
-        the parameters are the sum of what is kept.  They are summed up anew after that pass, now
-        and then, since lost writes of many passes would add up, and at the end.
-        """
-        state = self._state
-        state.renormalise()
-        estimate = state.shared.rows
-        self._state = state = State.resume(
-            with_responsibilities(state.model), estimate.copy(), self._n_threads,
-            len(items.offsets) - 1, len(items.index), state.step, state.items,
-        )  # fmt: skip
-        rows = state.shared.rows
-        if self._train(state, items, 1, rng, monitor):
-            # Ended in the middle: the mean of both, which stands for all documents.
-            rows *= FLOAT.type(estimate.sum(dtype=np.float64) / rows.sum(dtype=np.float64))
-            state.recount()
-            return
-        del estimate
-        n_passes -= 1
-        while True:
-            started = time.perf_counter()
-            try:
-                sum_kept(items, state.shared.value_memory, rows)
-            except KeyboardInterrupt as interrupt:  # after the compiled call, which is whole
-                self._interrupt(interrupt, state)
-            state.recount()
-            monitor.add_seconds(time.perf_counter() - started)
-            if not n_passes or monitor.stopped or self.interrupted_:
-                break
-            few = min(n_passes, RESUM_PASSES)
-            self._train(state, items, few, rng, monitor)
-            n_passes -= few
-
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
         super().check_params()
@@ -286,8 +249,8 @@ class DPSVILDA(TopicEstimator):
             raise ValueError(
                 f"keep_responsibilities needs local_step='collapsed', got {self.local_step!r}"
             )
-        if self.keep_responsibilities and self.checkpoint_dir is not None:
-            raise ValueError("checkpoint_dir: kept responsibilities cannot be resumed")
+        if self.keep_responsibilities:
+            self._check_counts_once("kept responsibilities")
         self._first_alpha()
         if self.seed_words is not None:
             by_topic(self.seed_words, self.n_components)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsvi.base import Model
 from dpsvi.kernels import collapsed
 from dpsvi.kernels.fold import (
     list_words,
@@ -25,25 +26,44 @@ from dpsvi.kernels.fold import (
     prefetch_words,
     topic_sizes,
 )
-from dpsvi.kernels.jit import copy, inline_kernel, kernel
+from dpsvi.kernels.jit import inline_kernel
+from dpsvi.training.state import State
 
 UNIT = 65535.0  # a kept responsibility of 1
 
 
-@kernel
-def sum_kept(items, kept, rows):
-    """``rows_wk = sum_d c_dw phi_dwk`` of everything that is kept; `rows` is overwritten.
+def recall(shared, scale, hyper, items, batch, work):
+    """See :class:`dpsvi.base.Model`: ``UNIT c phi`` of what is kept, which stays as it is."""
+    n = list_words(items, batch, work)
+    for d in batch:
+        for j in range(items.offsets[d], items.offsets[d + 1]):
+            stats, phi = work.stats[work.slot[items.index[j]]], shared.value_memory[j]
+            for k in range(stats.shape[0]):
+                stats[k] += items.value[j] * np.float64(np.int32(phi[k]))
+    for i in range(n):
+        work.slot[work.touched[i]] = -1
+    return n
 
-    The sums are made in float64: 20 million times 1 is no more than 2**24 in float32.
+
+def sum_of(state: State) -> State:
+    """A state from 0, which one pass over all items makes ``UNIT sum_d c_dw phi_dwk``.
+
+    The sums are made in float64: 20 million times 1 is no more than 2**24 in float32; and those of
+    integers are exact, in whatever order.
     """
-    sums = np.zeros(rows.shape)
-    part = 1 / UNIT
-    for j in range(items.index.shape[0]):
-        row, phi, count = sums[items.index[j]], kept[j], items.value[j] * part
-        for k in range(row.shape[0]):
-            row[k] += count * np.float64(np.int32(phi[k]))
-    for w in range(rows.shape[0]):
-        copy(sums[w], rows[w])
+    n_columns = state.model.shape[1]
+    model = Model(
+        name=state.model.name, shape=state.model.shape, prior=np.zeros(n_columns),
+        hyper=np.zeros(0), local=recall, scratch=_no_scratch, value_memory=n_columns,
+        learner="incremental", nonnegative=True, used_columns=state.model.used_columns,
+    )  # fmt: skip
+    total = State.resume(model, np.zeros(model.shape), 1)
+    total.shared = total.shared._replace(value_memory=state.shared.value_memory)
+    return total
+
+
+def _no_scratch(longest):
+    return 0
 
 
 @inline_kernel

@@ -28,7 +28,7 @@ from dpsvi.models.lda.model import (
     make_model,
     with_responsibilities,
 )
-from dpsvi.models.lda.responsibilities import sum_kept
+from dpsvi.models.lda.responsibilities import UNIT, sum_of
 from dpsvi.training.job import Job
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
@@ -401,11 +401,14 @@ def test_responsibilities_of_odd_documents(alpha, eta, counts, n_topics):
 
 def test_sums_of_very_many_tokens_are_exact():
     """20 million tokens of one word: float32 stops counting at 2**24."""
-    n, kept = 20_000_000, np.full((1, 1), 65535, np.uint16)
-    items = as_items([0, n], np.zeros(n, np.int32), np.ones(n, np.float32), FLOAT)
-    rows = np.empty((1, 1), np.float32)
-    sum_kept(items, np.tile(kept, (n, 1)), rows)
-    assert rows[0, 0] == n
+    n = 20_000_000
+    model = with_responsibilities(lda("collapsed", 1, np.full(1, 0.1)))
+    state = State.resume(model, np.zeros(model.shape, np.float32), 1, 1, n)
+    state.shared.value_memory[:, 0] = 65535
+    total = sum_of(state)
+    items = as_items([0, n], np.zeros(n, np.int32), np.ones(n), total.model.real)
+    fit(total, items, schedule=constant(0.5), batch_size=1, n_passes=1, seed=0)
+    assert total.shared.rows[0, 0] / UNIT == n
 
 
 # --- inference with the topics held fixed ------------------------------------------------------

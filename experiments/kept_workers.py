@@ -1,0 +1,122 @@
+"""``python -m experiments.kept_workers``: kept responsibilities on workers, SIMULATED.
+
+LDA with and without them makes the same passes over the same documents: serially, and on virtual
+clusters of n workers with p threads.  What is asked is how far the held-out perplexity (document
+completion, alpha .1) is from that of the serial fit with kept responsibilities of the same seed.
+Costs of the cluster are constants, so that the same seed gives the same result anywhere.
+
+With ``--share 2`` half of the passes keep responsibilities, instead of the last tenth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from pathlib import Path
+
+from dpsvi import DPSVILDA, VirtualCluster
+from dpsvi.cluster.virtual import TEN_GIGABIT, Timing
+from dpsvi.corpus import Corpus
+from dpsvi.models.lda import kept as kept_passes
+from dpsvi.models.lda.kept import KEPT_SHARE
+from experiments.held_out import load_split
+from experiments.provenance import described, provenance
+
+ALPHA = 0.1
+# About those of documents with 50 topics; over-writes as in results/figures/timing.json.
+TIMING = Timing(
+    step=2e-6, value=1.5e-7, lost=2.3e-5, contention=0.05, turn=3e-5, touch=2e-10, message=3e-5,
+    read=2e-10, merge=2e-10,
+)  # fmt: skip
+
+
+def fit(train: Corpus, test: Corpus, args, cell: tuple[int, int] | None, kept: bool, seed: int):
+    """What came of one fit, serial where `cell`, workers and threads, is None."""
+    where: dict = {"engine": "serial"}
+    if cell is not None:
+        n, p = cell
+        cluster = VirtualCluster(n_workers=n, network=TEN_GIGABIT, timing=TIMING, seed=seed)
+        where = {"engine": "simulated", "n_jobs": p, "cluster": cluster}
+    lda = DPSVILDA(
+        args.topics, doc_topic_prior=ALPHA, max_iter=args.passes, keep_responsibilities=kept,
+        random_state=seed, **where,
+    ).fit(train)  # fmt: skip
+    n_topics = lda.components_.size
+    return {
+        "cell": cell, "kept": kept, "seed": seed, "perplexity": lda.perplexity(test),
+        "passes": lda.n_iter_, "seconds": lda.history_[-1]["seconds"],
+        "tokens": float(lda.components_.sum(dtype=float) - lda.topic_word_prior_ * n_topics),
+    }  # fmt: skip
+
+
+def name_of(cell) -> str:
+    """How a table calls it."""
+    return "serial" if cell is None else f"n = {cell[0]}, p = {cell[1]}"
+
+
+def table(rows: list[dict], tokens: float) -> str:
+    """Markdown: perplexities in per cent of serial, kept; means and ranges over seeds."""
+    base = {r["seed"]: r["perplexity"] for r in rows if r["cell"] is None and r["kept"]}
+    lines = [
+        f"Serial, kept: perplexity {', '.join(f'{value:,.1f}' for value in base.values())} (a "
+        "number for each seed). Per cent above it with the same seed, mean and range; tokens that "
+        "the topics hold, by those of the documents.\n",
+        "| | kept | tokens | not kept |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    for cell in dict.fromkeys(r["cell"] for r in rows):
+        found = {kept: [r for r in rows if (r["cell"], r["kept"]) == (cell, kept)]
+                 for kept in (True, False)}  # fmt: skip
+        above = {kept: [100 * (r["perplexity"] / base[r["seed"]] - 1) for r in of]
+                 for kept, of in found.items()}  # fmt: skip
+        cells = {kept: f"{statistics.mean(values):+.2f} ({min(values):+.2f} to {max(values):+.2f})"
+                 for kept, values in above.items()}  # fmt: skip
+        worst = max((r["tokens"] / tokens for r in found[True]), key=lambda share: abs(share - 1))
+        lines.append(f"| {name_of(cell)} | {cells[True]} | {worst:.6f} | {cells[False]} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(argv=None) -> None:
+    """Fit every cell with every seed; write JSON, and a table after each cell."""
+    argv = sys.argv[1:] if argv is None else argv
+    parser = argparse.ArgumentParser(prog="python -m experiments.kept_workers", description=__doc__)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--cells", default="2x1,8x1,8x8,64x1", help="n and p (%(default)s)")
+    parser.add_argument("--documents", type=int, help="to train on, at most")
+    parser.add_argument("--topics", type=int, default=50)
+    parser.add_argument("--passes", type=int, default=30)
+    parser.add_argument("--share", type=int, default=KEPT_SHARE, help="one pass of so many keeps")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=Path("experiments/results/kept_workers"))
+    args = parser.parse_args(argv)
+    seeds = list(range(args.seeds))
+    source = provenance(
+        "experiments.kept_workers", argv, ["numpy", "numba"], {"fit": seeds, "split": 0}
+    )
+    train, test = load_split(args.corpus, args.documents)
+    tokens = float(train.value.sum(dtype=float))
+    cells = [None, *(tuple(map(int, cell.split("x"))) for cell in args.cells.split(","))]
+    facts = {
+        "simulated": True, "documents": train.n_items, "tokens": tokens, "topics": args.topics,
+        "passes": args.passes, "share": args.share,
+    }  # fmt: skip
+    kept_passes.KEPT_SHARE = args.share
+    args.out.mkdir(parents=True, exist_ok=True)
+    share = f"-one-of-{args.share}" if args.share != KEPT_SHARE else ""
+    stem, rows = args.out / f"{args.corpus.name.split('.')[1]}{share}", []
+    for cell in cells:
+        for kept in (True, False):
+            rows += [fit(train, test, args, cell, kept, seed) for seed in seeds]
+        stem.with_suffix(".json").write_text(
+            json.dumps({**source, **facts, "rows": rows}, indent=1) + "\n"
+        )
+        title = f"{stem.name}, {train.n_items:,} documents, K = {args.topics}, {args.passes} passes"
+        text = f"# {title}, simulated\n\n{described(source)}\n\n{table(rows, tokens)}"
+        stem.with_suffix(".md").write_text(text)
+        print(text.splitlines()[-1], flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""A worker lost while ranks keep responsibilities: what it remembered is lost with it."""
+
+import re
+import signal
+
+import pytest
+from tools.lda_cases import mass
+from tools.lda_fits import arguments, go_on, lost
+from tools.mpiexec import EVERY_MPI, launch, needs, until
+
+from dpsvi import DPSVILDA, load_corpus
+
+pytestmark = [pytest.mark.fault, pytest.mark.mpi]
+PASSES = 12  # of which the last two keep responsibilities
+N_DOCUMENTS = 380  # that are not held out
+
+
+def kept_fit(corpus_file, out, *more, faults=None):
+    """Arguments of a fit that is slow until it is told to go on."""
+    given = ("--keep-responsibilities", "--seed", "0", *more)
+    return arguments(corpus_file, out, PASSES, *given, faults=faults)
+
+
+def passed(out, n_passes):
+    """Whether so many passes are over."""
+    path = out / "metrics.jsonl"
+    found = re.findall(r'"docs": (\d+)', path.read_text()) if path.exists() else []
+    return max(map(int, found), default=0) >= n_passes * N_DOCUMENTS
+
+
+def check(run, out, corpus_file):
+    """The fit has ended well, and every token counts once."""
+    assert run.wait() == 0, run.err
+    model, corpus = DPSVILDA.load(out), load_corpus(corpus_file)
+    serial = DPSVILDA(
+        5, max_iter=PASSES, batch_size=4, random_state=0, keep_responsibilities=True,
+        validation_size=20,
+    ).fit(corpus)  # fmt: skip
+    assert mass(model) == pytest.approx(mass(serial), rel=1e-5)
+    assert model.perplexity(corpus) < 1.03 * serial.perplexity(corpus)
+
+
+@needs("openmpi")
+@pytest.mark.parametrize("after", [10, 11])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda n: n.name)
+def test_a_worker_is_killed_or_leaves(after, number, corpus_file, tmp_path):
+    """In the first pass that keeps, or later; the others begin to remember anew."""
+    out = tmp_path / "run"
+    given = kept_fit(corpus_file, out)
+    run = launch("openmpi", 4, *given, options=["--with-ft", "ulfm"])
+    until(lambda: passed(out, after))
+    run.send(2, number)
+    until(lambda: lost(out, 2))
+    go_on(out)
+    check(run, out, corpus_file)
+    assert run.err.count("with it what it remembered of its items; 2 workers are left") == 1
+
+
+@needs("openmpi")
+@pytest.mark.parametrize(
+    ("where", "number"),
+    [("adopt", 1), ("hello", 2), ("adopt", 2), ("hello", 3), ("adopt", 4), ("adopt", 5)],
+)
+def test_a_worker_is_killed_between_two_parts(where, number, corpus_file, tmp_path):
+    """Rank 0 may know at once, and the others only when they begin the next part, or later.
+
+    Parts are: ten passes, the first one that keeps, its sum, the second one, its sum.
+    """
+    out = tmp_path / "run"
+    go_on(out)
+    faults = {"killed_between_fits": [2, where, number]}
+    given = kept_fit(corpus_file, out, faults=faults)
+    run = launch("openmpi", 4, *given, options=["--with-ft", "ulfm"])
+    check(run, out, corpus_file)
+    assert "rank 2 is lost (its process ended)" in run.err
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_a_worker_freezes(kind, corpus_file, tmp_path):
+    out = tmp_path / "run"
+    run = launch(kind, 4, *kept_fit(corpus_file, out, "--silent-seconds", "3"))
+    until(lambda: passed(out, 10))
+    run.send(2, signal.SIGSTOP)
+    until(lambda: lost(out, 2))
+    go_on(out)
+    check(run, out, corpus_file)
+
+
+@needs("openmpi")
+def test_a_killed_job_is_resumed(corpus_file, tmp_path):
+    """From a checkpoint of a pass that keeps responsibilities, by another number of ranks."""
+    out = tmp_path / "run"
+    run = launch("openmpi", 3, *kept_fit(corpus_file, out, "--checkpoint-seconds", "0.2"))
+    until(lambda: passed(out, 10))
+    before = set((out / "checkpoints").iterdir())
+    until(lambda: set((out / "checkpoints").glob("step-*")) - before)
+    run.end()
+    run.wait()
+    go_on(out)
+    again = launch("openmpi", 4, "-m", "dpsvi", "resume", out)
+    check(again, out, corpus_file)

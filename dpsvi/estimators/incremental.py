@@ -3,10 +3,10 @@
     lam = prior + sum of what is remembered of the items visited
                 + (items not visited yet) / N * (lam - prior where these passes began)
 
-The passes before are stochastic steps, whose estimate stands for items until their first visit; so
-the parameters always stand for all items, and at the end of the first of these passes they are an
-exact sum.  Nothing decays: full steps of coordinate ascent are left, for each item at a time
-(Hughes and Sudderth 2013 remember batches instead of items).
+The passes before are stochastic steps, whose estimate stands for items until their first visit.  So
+the parameters stand for all items at all times, and are an exact sum from the end of the first of
+these passes on.  Nothing decays: what is left is coordinate ascent, a batch at a time (Hughes and
+Sudderth 2013, who remember statistics of batches).
 
 What a lost worker remembered is lost with it.  Then, and where a fit is resumed on a cluster, all
 begin to remember anew: the parameters that are there are the next estimate.
@@ -25,12 +25,13 @@ SHARE = 2  # one pass of so many is incremental, the last ones
 
 
 class Incremental:
-    """The part of an estimator of a model of one row that makes incremental passes.
+    """The part of an estimator that makes incremental passes.
 
-    It has the parameter `incremental`, and defines ``_memory(model) -> int``, the numbers that
-    its local step remembers of an item where :attr:`dpsvi.base.Shared.item_memory` has rows.  They
-    divide those of the row of parameters, which is kept behind all items, divided by their
-    number: what an item is taken for that was not visited yet, one whose memory is 0.
+    It has a parameter `incremental` and defines ``_remembering(model) -> Model``, the model whose
+    statistics are changes of what its local step keeps in the memories of
+    :class:`dpsvi.base.Shared`.  There each item is a row of `item_memory`, which is 0 until its
+    first visit.  Behind these rows lies what stands for such an item: all of ``lam - prior`` where
+    these passes began, one row after the other, divided by the number of items.
     """
 
     def _check_incremental(self) -> None:
@@ -44,11 +45,10 @@ class Incremental:
             super()._train_passes(items, rng, monitor, total)
             return
         phase, done = self._resumed_phase(), self.max_iter - n_incremental
-        if phase is None:
-            if self._train(self._state, items, done, rng, monitor):
-                return
-        else:
+        if phase is not None:
             done = phase["done"]
+        elif self._train(self._state, items, done, rng, monitor):
+            return
         model = self._state.model
         self._replace_statistics(items, done, rng, monitor)
         self._state.model = model
@@ -59,29 +59,29 @@ class Incremental:
         if self._checkpoint is not None:
             done = self._resume_incremental(items, done, monitor)
         while True:
-            first = self._state.items
+            first, n_left = self._state.items, self.max_iter - done
             try:
-                self._train(
-                    self._state, items, self.max_iter - done, rng, monitor, phase={"done": done}
-                )
+                self._train(self._state, items, n_left, rng, monitor, phase={"done": done})
                 return
             except LostMemoryError:
                 done += (self._state.items - first) // count(items)
                 done = self._begin_anew(items, done, monitor)
 
     def _remember(self, items) -> None:
-        """Go on with an empty memory."""
+        """Go on with empty memories."""
         state, n = self._state, count(items)
-        model = state.model
-        width = self._memory(model)
-        model = model._replace(item_memory=width, learner="incremental")
+        model = self._remembering(state.model)._replace(learner="incremental")
         estimate = state.learned()
-        memory = untouched((n + estimate.size // width, width), model.real)
-        memory[n:] = estimate.reshape(-1, width) / n
+        width = model.item_memory
+        memory = untouched((n + -(-estimate.size // width), width), model.real)
+        memory[n:].reshape(-1)[: estimate.size] = estimate.ravel() / n
         self._state = State.resume(
             model, estimate, self._n_threads, step=state.step, items=state.items
         )
-        self._state.shared = self._state.shared._replace(item_memory=memory)
+        self._state.shared = self._state.shared._replace(
+            item_memory=memory,
+            value_memory=untouched((len(items.index), model.value_memory), np.uint16),
+        )
 
     def _resume_incremental(self, items, done, monitor) -> int:
         """Passes that are made where the fit goes on from a checkpoint of these passes."""
@@ -89,6 +89,12 @@ class Incremental:
         if done >= self.max_iter:
             raise ModelFormatError(
                 f"{checkpoint.path}: pass {done + 1} had begun, max_iter is {self.max_iter} now"
+            )
+        values = checkpoint.arrays.get("value_memory")
+        if values is not None and len(values) != len(items.index):
+            raise ModelFormatError(
+                f"{checkpoint.path}: is of {len(values)} values, in this fit there are "
+                f"{len(items.index)}"
             )
         if len(checkpoint.arrays["item_memory"]) and not self._engine().options:
             return done  # the passes go on as if nothing had happened

@@ -92,8 +92,8 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
 
     _free = ("init_params", "incremental")
 
-    def _memory(self, model) -> int:
-        return options_of(model.hyper).n_components  # responsibilities
+    def _remembering(self, model):
+        return model._replace(item_memory=options_of(model.hyper).n_components)  # responsibilities
 
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""

@@ -246,8 +246,8 @@ class DPSVIHMM(Answers, Incremental, ArrayEstimator):
         """
         return self._partial_fit(X, y, lengths=lengths)
 
-    def _memory(self, model) -> int:
-        return model.shape[1]  # statistics
+    def _remembering(self, model):
+        return model._replace(item_memory=model.shape[1])  # statistics
 
     @property
     def _emissions(self):

@@ -209,16 +209,14 @@ def add(items, batch, marked, weights, chunk, row):
 def add_changes(memory, items, batch, marked, weights, chunk, row):
     """Add what changed of the items' statistics since their last visit to `row`, (columns,).
 
-    `memory` keeps them, and behind them what stands for an item that was not visited yet
-    (:mod:`dpsvi.estimators.incremental`).  All statistics of a visited one count a step at least.
+    `memory` keeps them, and behind them what stands for an item that was not visited yet, of which
+    it keeps 0 (:mod:`dpsvi.estimators.incremental`).
     """
-    unknown = memory[items.offsets.shape[0] - 1]
     for i in range(batch.shape[0]):
-        kept = memory[batch[i]]
-        n_steps = 0.0
+        kept, known = memory[batch[i]], 0.0
         for j in range(row.shape[0]):
-            n_steps += abs(kept[j])
-        old = kept if n_steps > 0 else unknown
+            known += abs(kept[j])
+        old = kept if known > 0 else memory[items.offsets.shape[0] - 1]
         for j in range(row.shape[0]):
             row[j] -= old[j]
             kept[j] = 0.0

@@ -1,9 +1,9 @@
 """``python -m experiments.incremental``: incremental passes beside decayed ones, at equal visits.
 
 Each model that has the parameter `incremental` makes the same passes over the same items with and
-without it: serially, and on SIMULATED clusters of n workers.  Pairs have the same seed, of the data,
-of what is held out and of the fit.  Costs of the cluster are constants, so that the same seed gives
-the same result anywhere.
+without it, all else as by default: serially, and on SIMULATED clusters of n workers.  Pairs have
+the same seed, of the data, of what is held out and of the fit.  Costs of the cluster are constants,
+so that the same seed gives the same result anywhere.
 
 Scores are of held-out data, in nats, by the method of the model: for each point, for each step of
 sequences, for each count that is not 0.  Bounds are of the training data, for each item.
@@ -57,7 +57,7 @@ def _digits(seed, estimator):
 
 
 def _synthetic_mixture(seed):
-    X = gaussian_mixture.draw(np.random.default_rng(seed), 25_000)
+    X = gaussian_mixture.draw(np.random.default_rng(seed), 10_000)
     return Problem(DPSVIGaussianMixture(20), {"X": X[5_000:]}, {"X": X[:5_000]}, 1)
 
 
@@ -68,7 +68,7 @@ def _sequences(seed, n):
     train, test = (
         {"X": X, "lengths": np.full(len(X) // length, length)} for X in (train, test)
     )  # fmt: skip
-    return Problem(DPSVIHMM(hmm.K, batch_size=1), train, test, len(test["X"]))
+    return Problem(DPSVIHMM(hmm.K), train, test, len(test["X"]))
 
 
 def _pixels(seed):
@@ -85,7 +85,7 @@ def _planted_counts(seed):
 
 PROBLEMS = {
     "Gaussian mixture, 1,297 digits, K = 20": lambda s: _digits(s, DPSVIGaussianMixture(20)),
-    "Gaussian mixture, 20,000 drawn points, K = 20": _synthetic_mixture,
+    "Gaussian mixture, 5,000 drawn points, K = 20": _synthetic_mixture,
     "DP mixture, 1,297 digits, truncation 40": lambda s: _digits(s, DPSVIDPMixture(40)),
     "HMM, 25 drawn sequences of 200 steps, K = 10": lambda s: _sequences(s, 25),
     "HMM, 100 drawn sequences of 200 steps, K = 10": lambda s: _sequences(s, 100),
@@ -106,8 +106,6 @@ def fit(problem: Problem, args, n_workers: int, passes: int, changes: bool, seed
     model = problem.estimator.set_params(
         max_iter=passes, incremental=changes, random_state=seed, **where
     )
-    if not isinstance(model, DPSVIHMM):
-        model.set_params(batch_size=args.batch_size)
     started = time.process_time()
     model.fit(**problem.train)
     seconds = time.process_time() - started
@@ -156,17 +154,17 @@ def main(argv=None) -> None:
     """Fit every problem in every cell with every seed; write JSON and tables."""
     argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(prog="python -m experiments.incremental", description=__doc__)
-    numbers = lambda text: [int(n) for n in text.split(",")]  # noqa: E731
     parser.add_argument("--only", default="", help="problems whose names hold this")
-    parser.add_argument("--passes", type=numbers, default=[10, 30], help="10,30")
-    parser.add_argument("--workers", type=numbers, default=[0, 2, 8, 64], help="0 is serial")
-    parser.add_argument("--batch-size", type=int, default=16, help="but of the HMM: 1 sequence")
+    parser.add_argument(
+        "--cells", default="10x0,30x0,10x2,10x8,10x64", help="passes and workers (%(default)s)"
+    )
     parser.add_argument("--strategy", default="decay")
     parser.add_argument("--share", type=int, default=incremental.SHARE, help="one pass of so many")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("experiments/results/incremental"))
     args = parser.parse_args(argv)
     seeds = list(range(args.seeds))
+    cells = [tuple(map(int, cell.split("x"))) for cell in args.cells.split(",")]
     source = provenance(
         "experiments.incremental", argv, ["numpy", "numba", "scikit-learn"],
         {"data and fits": seeds},
@@ -175,20 +173,19 @@ def main(argv=None) -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     stem = args.out / "-".join(
         ["table", *([f"share-{args.share}"] if args.share != 2 else []),
-         *([args.strategy] if args.strategy != "decay" else []),
-         *([f"batches-{args.batch_size}"] if args.batch_size != 16 else [])]
+         *([args.strategy] if args.strategy != "decay" else [])]
     )  # fmt: skip
     rows: dict[str, list[dict]] = {}
     text = f"# Incremental and decayed passes; workers are simulated\n\n{described(source)}\n"
     for name in (name for name in PROBLEMS if args.only in name):
         mine = rows[name] = []
+        fit(PROBLEMS[name](0), args, 0, 2, True, 0)  # compiles
         for seed in seeds:
             problem = PROBLEMS[name](seed)
-            for passes in args.passes:
-                for n in args.workers:
-                    mine += [fit(problem, args, n, passes, i, seed) for i in (False, True)]
+            for passes, n in cells:
+                mine += [fit(problem, args, n, passes, i, seed) for i in (False, True)]
         text += f"\n## {name}\n\n{table(mine)}"
-        facts = {"simulated": True, "share": args.share, "batch_size": args.batch_size}
+        facts = {"simulated": True, "share": args.share}
         content = {**source, **facts, "rows": rows}
         stem.with_suffix(".json").write_text(json.dumps(content, indent=1) + "\n")
         stem.with_suffix(".md").write_text(text)

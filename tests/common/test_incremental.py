@@ -94,7 +94,8 @@ def test_parameters_stand_for_all_items_at_all_times(name, rng):
 @pytest.mark.parametrize(
     "more",
     [
-        {"engine": "threads", "n_jobs": 2}, on_workers(1), on_workers(12), {"n_jobs": 2, **on_workers(3)},
+        {"engine": "threads", "n_jobs": 2}, on_workers(1), on_workers(12),
+        {"n_jobs": 2, **on_workers(3)},
         on_workers(4, strategy="displacement"), on_workers(3, prefetch=True, master_batch=2),
         on_workers(4, local_decay="as_read"), on_workers(4, stragglers=(0.5, 5.0)),
     ],
@@ -286,7 +287,7 @@ def interrupted(name, data, folder, after, **options):
 @every_member
 @pytest.mark.parametrize("after", [1.5, 3.0, 3.25, 4.0, 5.5])
 def test_a_resumed_fit_makes_the_bits_of_one_that_went_on(name, after, rng, tmp_path):
-    """In the passes before, between both kinds, in the first incremental pass, and in later ones."""
+    """In the passes before, between both kinds, in the first incremental pass, in later ones."""
     data = data_of(name, rng)
     settings = interrupted(name, data, tmp_path, after)
     again, whole = make(name, **settings).resume(**data), fit(name, data, evaluate_every=0.25)

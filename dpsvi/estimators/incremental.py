@@ -8,8 +8,12 @@ the parameters stand for all items at all times, and are an exact sum from the e
 these passes on.  Nothing decays: what is left is coordinate ascent, a batch at a time (Hughes and
 Sudderth 2013, who remember statistics of batches).
 
-What a lost worker remembered is lost with it.  Then, and where a fit is resumed on a cluster, all
-begin to remember anew: the parameters that are there are the next estimate.
+On several processes each worker has items of its own in these passes, whatever `sharding` says, and
+remembers these only.  There must be a master that adds every change once: strategies ``"decay"``
+and ``"displacement"`` with a `global_rate` of 1 and float32 statistics.  What a lost worker
+remembered is lost with it.  Then, and where a fit is resumed on a cluster or from one, all begin to
+remember anew: the parameters that are there are the next estimate, and a pass at least is made.  In
+one process checkpoints hold what is remembered.
 """
 
 from __future__ import annotations

@@ -40,7 +40,13 @@ _PARAMETERS = """\
     init_params : {"merge", "kmeans", "random"}, default="merge"
         First responsibilities, on at most 10,000 points (10 a component if that is more): twice as
         many k-means clusters, of which pairs are merged until K are left (the Dirichlet process
-        goes on while the bound gains; slower, and finds better optima); k-means; or random."""
+        goes on while the bound gains; slower, and finds better optima); k-means; or random.
+    incremental : bool, default=False
+        In the last half of the passes statistics of a point replace those of its last visit, and
+        nothing decays: coordinate ascent in steps of a batch.  The responsibilities of all points
+        are remembered (8 K bytes a point).  Better than decayed passes on all data measured; see
+        :mod:`dpsvi.estimators.incremental`, and the Notes on several processes there.  Streams
+        have no such passes."""
 
 _ATTRIBUTES = """\
     means_ : ndarray of shape (n_components, n_features_in_)

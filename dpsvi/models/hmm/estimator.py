@@ -86,6 +86,12 @@ class DPSVIHMM(Answers, Incremental, ArrayEstimator):
     buffer : int, default=20
         Steps, >= 1, before and after each window that its messages begin at; enough when the
         chain forgets its state in fewer.
+    incremental : bool, default=False
+        In the last half of the passes statistics of a sequence, or window, replace those of its
+        last visit, and nothing decays: coordinate ascent in steps of a batch.  The statistics are
+        remembered (8 bytes for each number that the posterior has, a sequence); short sequences
+        then cost as much as one of 64 steps.  See :mod:`dpsvi.estimators.incremental`, and the
+        Notes on several processes there.  Streams have no such passes.
     {engine}
 
     Attributes

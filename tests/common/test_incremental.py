@@ -329,7 +329,7 @@ def test_other_counts_than_those_that_are_remembered(rng, tmp_path):
     other = data["X"].toarray()
     other[0, np.flatnonzero(other[0])[0]] = 0
     n = data["X"].nnz
-    with pytest.raises(ModelFormatError, match=f"is of {n} values, .* there are {n - 1}"):
+    with pytest.raises(ModelFormatError, match=f"with {n} values, .* are {n - 1}"):
         make(name, **settings).resume(other)
 
 

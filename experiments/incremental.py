@@ -124,28 +124,33 @@ def table(rows: list[dict]) -> str:
         "the bound | incremental, beside serial | CPU seconds, ratio |",
         "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    found = {(r["passes"], r["n"], r["incremental"], r["seed"]): r for r in rows}
     seeds = sorted({r["seed"] for r in rows})
+    found = {(r["passes"], r["n"], r["incremental"], r["seed"]): r for r in rows}
+    mean = statistics.mean
+
+    def differences(what, passes, one, other):
+        """Of pairs, `one` and `other` being workers and whether passes are incremental."""
+        return [
+            found[passes, *one, seed][what] - found[passes, *other, seed][what] for seed in seeds
+        ]
+
     for passes, n in dict.fromkeys((r["passes"], r["n"]) for r in rows):
-        old, new, serial = (
-            [found[passes, workers, changes, seed] for seed in seeds]
-            for workers, changes in ((n, False), (n, True), (0, True))
+        old, new = (
+            [found[passes, n, changes, seed] for seed in seeds] for changes in (False, True)
         )
-        gains, bounds, stale = (
-            [a[what] - b[what] for a, b in zip(one, other, strict=True)]
-            for what, one, other in (
-                ("score", new, old), ("bound", new, old), ("score", new, serial)
-            )
-        )  # fmt: skip
-        ratio = statistics.median(
-            a["cpu_seconds"] / b["cpu_seconds"] for a, b in zip(new, old, strict=True)
-        )
-        mean = statistics.mean
+        gains = differences("score", passes, (n, True), (n, False))
+        bounds = differences("bound", passes, (n, True), (n, False))
+        stale, ratio = "", ""
+        if n and (passes, 0, True, seeds[0]) in found:
+            stale = f"{mean(differences('score', passes, (n, True), (0, True))):+.4f}"
+        elif not n:  # a simulation computes more than the fit
+            ratios = [a["cpu_seconds"] / b["cpu_seconds"] for a, b in zip(new, old, strict=True)]
+            ratio = f"{statistics.median(ratios):.2f}"
         lines.append(
             f"| {passes} | {n or 'serial'} | {mean(r['score'] for r in old):.4f} | "
             f"{mean(r['score'] for r in new):.4f} | "
             f"{mean(gains):+.4f} ({min(gains):+.4f} to {max(gains):+.4f}) | {mean(bounds):+.4f} | "
-            f"{mean(stale):+.4f} | {ratio:.2f} |"
+            f"{stale} | {ratio} |"
         )
     return "\n".join(lines) + "\n"
 

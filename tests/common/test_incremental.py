@@ -3,6 +3,7 @@
 import logging
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from unittest.mock import patch
 
 import members
@@ -115,10 +116,41 @@ def test_parameters_are_the_sum_of_what_is_remembered(name, more, rng):
 @every_member
 def test_one_worker_makes_the_bits_of_a_serial_fit(name, rng):
     data = data_of(name, rng)
-    serial, one = fit(name, data), fit(name, data, **on_workers(1))
-    if serial._state.model.item_memory:
-        pytest.skip("workers keep nothing in the passes before")
-    assert same(serial, one)
+    assert same(fit(name, data), fit(name, data, **on_workers(1)))
+
+
+def symbols(rng):
+    return {"X": rng.integers(4, size=(300, 1)), "lengths": [50, 1, 149, 100]}
+
+
+def chain(rng):
+    states = np.repeat(rng.integers(3, size=30), 10)
+    return {"X": rng.normal(size=(300, 2)) + 4 * np.eye(3)[states, :2], "lengths": [290, 10]}
+
+
+def weighted(rng):
+    return data_of("gaussian_mixture", rng) | {"sample_weight": rng.integers(4, size=150)}
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "more"),
+    [
+        *((name, partial(data_of, name), {}) for name in NAMES),
+        ("gaussian_mixture", weighted, {"covariance_type": "diag"}),
+        ("dp_mixture", weighted, {"weight_concentration_prior": 1.0}),
+        ("hmm", symbols, {"emission": "categorical"}),
+        ("hmm", chain, {"window": 20, "buffer": 5, "covariance_type": "diag"}),
+    ],
+)
+def test_a_full_batch_is_a_step_of_coordinate_ascent(name, data, more, rng):
+    """The first time, when all items are new, and later."""
+    data = data(rng)
+    settings = {"batch_size": 10_000, "learning_rate": 1.0, "max_iter": 8, **more}
+    one, other = (fit(name, data, incremental=i, **settings) for i in (True, False))
+    # Shares of counts are kept in 16 bits.
+    rtol = 1e-3 if one._state.model.shape[0] > 1 else 1e-9
+    close(one._state.natural(), other._state.natural(), rtol)
+    assert one.lower_bound_ == pytest.approx(other.lower_bound_, rel=0.01 * rtol)
 
 
 # --- where it ends -----------------------------------------------------------------------------

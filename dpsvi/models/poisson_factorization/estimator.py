@@ -23,8 +23,7 @@ size of the matrix.
 A visit has few iterations: users who are explained to the end by components that mean nothing yet
 commit to them, and the components follow.  Begun anew each time, few iterations leave users too
 even for good; so a user goes on where the last visit ended (`Shared.item_memory`), and is exact
-when the items are.  Workers of a cluster keep nothing, and begin evenly, but for those that make
-incremental passes (:mod:`dpsvi.models.poisson_factorization.remembered`).
+when the items are.  Nodes of a cluster without a master keep nothing, and begin evenly.
 """
 
 from __future__ import annotations
@@ -78,17 +77,17 @@ class DPSVIPoissonFactorization(Incremental, Recommender):
     max_user_iter : int, default=5
         Most inner iterations on a user in a step.  Few are faster *and* end in a better optimum,
         as users do not settle before items have.  A user goes on where the last visit ended, which
-        takes 8 bytes a component; with the engines ``"mpi"`` and ``"simulated"``, which keep no
-        users but in `incremental` passes, every visit begins anew.  `transform` and `score`
+        takes 8 bytes a component; workers keep users of their own, whatever `sharding` says, and
+        nodes without a master keep none: there every visit begins anew.  `transform` and `score`
         iterate longer.
     user_tol : float, default=0.01
         Mean change of the shapes of a user's factors that ends them.
     incremental : bool, default=False
         In the last half of the passes statistics of a user replace those of the last visit, and
         nothing decays: coordinate ascent in steps of a batch.  Remembered are the shares of the
-        factors in each count, in 16 bits (2 K bytes a count), and 16 K bytes a user, with all
-        engines.  See :mod:`dpsvi.estimators.incremental`, and the Notes on several processes
-        there.  Streams have no such passes.
+        factors in each count, in 16 bits (2 K bytes a count), and 16 K bytes a user.  See
+        :mod:`dpsvi.estimators.incremental`, and the Notes on several processes there.  Streams have
+        no such passes.
     {engine}
 
     Attributes

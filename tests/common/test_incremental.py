@@ -137,7 +137,7 @@ def weighted(rng):
     [
         *((name, partial(data_of, name), {}) for name in NAMES),
         ("gaussian_mixture", weighted, {"covariance_type": "diag"}),
-        ("dp_mixture", weighted, {"weight_concentration_prior": 1.0}),
+        ("dp_mixture", partial(data_of, "dp_mixture"), {"weight_concentration_prior": 1.0}),
         ("hmm", symbols, {"emission": "categorical"}),
         ("hmm", chain, {"window": 20, "buffer": 5, "covariance_type": "diag"}),
     ],

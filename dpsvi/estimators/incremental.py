@@ -5,8 +5,9 @@
 
 The passes before are stochastic steps, whose estimate stands for items until their first visit.  So
 the parameters stand for all items at all times, and are an exact sum from the end of the first of
-these passes on.  Nothing decays: what is left is coordinate ascent, a batch at a time (Hughes and
-Sudderth 2013, who remember statistics of batches).
+these passes on, but for additions that threads over-write where there are several rows.  Nothing
+decays: what is left is coordinate ascent, a batch at a time (Hughes and Sudderth 2013, who remember
+statistics of batches).
 
 On several processes each worker has items of its own in these passes, whatever `sharding` says, and
 remembers these only.  There must be a master that adds every change once: strategies ``"decay"``

@@ -7,12 +7,18 @@ that has no end.  So topics are fitted with fixed priors, and the priors are lea
 
 from __future__ import annotations
 
+from functools import cache
+
+import numba
 import numpy as np
+from numba import types
+from numba.np.numpy_support import from_dtype
 from scipy.special import psi
 
+from dpsvi.estimators.items import take
 from dpsvi.evaluation.completion import infer_documents, score, split_tokens
 from dpsvi.families.topics.matrix import FLOAT
-from dpsvi.kernels.jit import as_items, compile_local
+from dpsvi.kernels.jit import FLAGS, abi, as_items, compile_local, copy
 from dpsvi.training.task import make_works
 
 MOST_DOCUMENTS = 2000
@@ -43,13 +49,12 @@ class WithoutOwn:
 
     def __init__(self, state, items, n_topics: int, rng, n_jobs: int = 1):
         self.n_jobs = n_jobs
-        chosen = rng.permutation(len(items.offsets) - 1)[:MOST_DOCUMENTS]
+        chosen = rng.permutation(len(items.offsets) - 1)[:MOST_DOCUMENTS].astype(np.int32)
         lengths = np.cumsum(np.diff(items.offsets)[chosen])
         chosen = chosen[: max(1, np.searchsorted(lengths * n_topics, MOST_VALUES, side="right"))]
-        parts = [_basis(state, items, d, n_topics) for d in _visits(state, items, chosen)]
-        self.basis = np.concatenate([basis for basis, _ in parts])
-        values = np.concatenate([value for _, value in parts])
-        offsets = np.cumsum([0, *(len(value) for _, value in parts)])
+        offsets = np.concatenate([[0], lengths[: len(chosen)]])
+        self.basis = _basis(state, items, chosen, offsets, n_topics)
+        values = take(items, chosen).value
         first, second = split_tokens(values, seed=int(rng.integers(2**31)))
         index = np.arange(len(values))  # each word of each document has a row of its own
         self.seen = as_items(offsets, index, first, FLOAT)
@@ -68,34 +73,57 @@ class WithoutOwn:
         return float(found.sum())
 
 
-def _visits(state, items, chosen):
-    """Local steps of one document each; yields (document, rows of its words, c phi)."""
-    (work,) = make_works(state.model, items, 1, 1)
-    local = compile_local(state.model.local, state.model.real)
-    for d in chosen:
-        work.totals[:] = state.shared.totals.sum(axis=0)
-        batch = np.array([d], np.int32)
-        n = local(state.shared, state.scale, state.model.hyper, items, batch, work)
-        n -= state.model.common_rows
-        yield d, work.touched[:n], work.stats[:n].copy()
-        work.stats[: n + state.model.common_rows] = 0
+def _basis(state, items, chosen, offsets, n_topics):
+    """E beta of the words of some documents without the documents' own counts.
+
+    Those of ``chosen[i]`` are the rows from ``offsets[i]`` on.
+    """
+    model = state.model
+    (work,) = make_works(model, items, 1, 1)
+    eta = np.broadcast_to(model.prior, model.shape)[:, :n_topics]
+    n_words = model.shape[0] - model.common_rows
+    basis = np.empty((offsets[-1], n_topics), FLOAT)
+    _compile(FLOAT)(
+        compile_local(model.local, model.real), state.shared, state.scale, model.hyper, items,
+        chosen, state.shared.totals.sum(axis=0), eta, eta[:n_words].sum(axis=0, dtype=np.float64),
+        topic_tokens(state, n_topics), model.common_rows, work, offsets, basis,
+    )  # fmt: skip
+    return basis
 
 
-def _basis(state, items, visit, n_topics):
-    """E beta of the words of a document without its own counts, and these counts."""
-    d, words, own = visit
-    own = own[:, :n_topics].astype(np.float64)
-    n_words = state.model.shape[0] - state.model.common_rows
-    eta = state.model.prior
-    if eta.shape == state.model.shape:
-        eta, smooth = eta[words, :n_topics], eta[:, :n_topics].sum(axis=0, dtype=np.float64)
-    else:
-        eta = float(eta.flat[0])
-        smooth = n_words * eta
-    counts = state.scale * state.shared.rows[words, :n_topics].astype(np.float64)
-    sizes = topic_tokens(state, n_topics) - own.sum(axis=0)
-    basis = (eta + np.maximum(counts - own, 0)) / (smooth + np.maximum(sizes, 0))
-    return basis.astype(FLOAT), items.value[items.offsets[d] : items.offsets[d + 1]]
+def _leave_own_out(
+    local, shared, scale, hyper, items, chosen, totals, eta, smooth, tokens, common_rows, work,
+    offsets, basis,
+):  # fmt: skip
+    """Local steps of one document each, and what is left of the topics without it."""
+    n_topics = basis.shape[1]
+    sizes = np.empty(n_topics)
+    for i in range(chosen.shape[0]):
+        copy(totals, work.totals)
+        n = local(shared, scale, hyper, items, chosen[i : i + 1], work)
+        copy(tokens, sizes)
+        for j in range(n - common_rows):
+            for k in range(n_topics):
+                sizes[k] -= work.stats[j, k]
+        for j in range(n - common_rows):
+            word, row = work.touched[j], basis[offsets[i] + j]
+            for k in range(n_topics):
+                count = scale * np.float64(shared.rows[word, k]) - work.stats[j, k]
+                row[k] = (eta[word, k] + max(count, 0.0)) / (smooth[k] + max(sizes[k], 0.0))
+        work.stats[:n] = 0
+
+
+@cache
+def _compile(real: np.dtype):
+    """Compile :func:`_leave_own_out`; the typed signature as in :mod:`dpsvi.training.loop`."""
+    shared_t, items_t, work_t, local_t = abi(real)
+    vector, eta_t = types.float64[::1], types.Array(from_dtype(real), 2, "A", readonly=True)
+    signature = types.void(
+        types.FunctionType(local_t), shared_t, types.float64, vector, items_t, types.int32[::1],
+        vector, eta_t, vector, vector, types.int64, work_t, types.int64[::1],
+        types.Array(from_dtype(real), 2, "C"),
+    )  # fmt: skip
+    return numba.njit(signature, **FLAGS)(_leave_own_out)
 
 
 def topic_tokens(state, n_topics):

@@ -27,9 +27,6 @@ class Strategy(Star):
         Of no effect: there is no unstable rate.
     """
 
-    # `python -m experiments.staleness --local-steps 64 --most-blind X` shows what a bound X costs.
-    bears = 3.0
-
     def __init__(self, rate: float = 1.0, strict: bool = False):
         check_number("global_rate of the decay strategy", rate, low=0, high=1, open_low=True)
         self.rate = rate

@@ -20,9 +20,9 @@ WORKERS, PASSES, RATE = 16, 20, 0.3
 TRIAL = (
     f"A ring of {WORKERS} nodes, {PASSES} passes: `a2cid2` with an exchange begun after every "
     "second step; the same without momentum (eta = 0, alpha = 1/2: asynchronous means of "
-    "pairs) after every second step, and after every step. Looked at are the mean squared distance of "
-    f"nodes from their mean over the second half, all with a rate of {RATE:g}, and the test loss of "
-    "that mean, each with its own rate."
+    "pairs) after every second step, and after every step. Looked at are the mean squared "
+    f"distance of nodes from their mean over the second half, all with a rate of {RATE:g}, and the "
+    "test loss of that mean, each with its own rate."
 )
 MOMENTUM, TWICE, PLAIN = "momentum", "plain, twice as many", "plain"
 
@@ -69,8 +69,8 @@ def outcome(rows: dict) -> Outcome:
     return Outcome(
         [near[MOMENTUM] <= 1.1 * near[TWICE], loss[MOMENTUM] <= 1.1 * loss[TWICE]],
         f"Squared distances are {near[MOMENTUM] / near[PLAIN]:.2f} times those of plain gossip "
-        f"with momentum, and {near[TWICE] / near[PLAIN]:.2f} times with twice as many exchanges; the "
-        f"loss is {loss[PLAIN]:.3f} plain, {loss[MOMENTUM]:.3f} with momentum and "
+        f"with momentum, and {near[TWICE] / near[PLAIN]:.2f} times with twice as many exchanges; "
+        f"the loss is {loss[PLAIN]:.3f} plain, {loss[MOMENTUM]:.3f} with momentum and "
         f"{loss[TWICE]:.3f} with twice as many exchanges (within a tenth counts as the same).",
         ["form", "squared distance, one rate", "rate", "test loss", "test error, %", "messages"],
         [

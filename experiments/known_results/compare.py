@@ -7,9 +7,8 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-# Of a worker's own steps.  DOWNPOUR adds n of them up and wants n times smaller ones than others.
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-TUNING_SEED = 1000
+TUNING_SEEDS = (1000, 1001, 1002)
 
 
 class Entrant(NamedTuple):
@@ -30,17 +29,20 @@ def compare(
     entrants: Sequence[Entrant], seeds: Sequence[int], score: Callable[[dict], float],
     rates: Sequence[float] = RATES,
 ) -> dict[str, dict]:  # fmt: skip
-    """Fits of all entrants, each with the rate at which its score is lowest in one tuning fit.
+    """Fits of all entrants, each with the rate at which its median score of tuning fits is lowest.
 
     Returns
     -------
     dict of dict
-        By entrant: ``rate``, ``tried``, the scores of all rates, None where a fit failed, and
+        By entrant: ``rate``, ``tried``, the scores of all rates, None where fits failed, and
         ``runs``, a dict for each seed.
     """
     found = {}
     for name, fit in entrants:
-        tried = [scored(fit(rate, TUNING_SEED, True), score) for rate in rates]
+        tried = [
+            statistics.median(scored(fit(rate, seed, True), score) for seed in TUNING_SEEDS)
+            for rate in rates
+        ]
         best = rates[min(range(len(rates)), key=tried.__getitem__)]
         runs = [fit(best, seed, False) for seed in seeds]
         told = [value if math.isfinite(value) else None for value in tried]  # as JSON can hold

@@ -21,8 +21,8 @@ TRIAL = (
     f"A directed ring of {WORKERS} nodes, {PASSES} passes, `gala` with `tau=0` (all wait) and "
     "without a bound, and nodes that never send; at rates of "
     f"{', '.join(f'{rate:g}' for rate in RATES)}, nothing is chosen. Looked at is the "
-    "largest distance of a node from the mean of all, four times a pass: the most of it in each half of the "
-    "fit."
+    "largest distance of a node from the mean of all, four times a pass: the most of it in each "
+    "half of the fit."
 )
 FORMS = {"tau = 0": {"tau": 0}, "no bound": {}, "alone": {}}
 

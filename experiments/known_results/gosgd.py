@@ -25,18 +25,18 @@ WORKERS, PASSES, PERIODS, TARGET = 8, 20, (10, 50), 0.25
 TRIAL = (
     f"{WORKERS} workers, {PASSES} passes, p = 0.1 and 0.02: `gossip`, and `elastic` with 10 and 50 "
     "steps between exchanges. Looked at are the loss at the end and the passes until it is "
-    f"{TARGET}."
+    f"{TARGET}, by which rates are chosen."
 )
-
-
-def score(run: dict) -> float:
-    """Loss at the end."""
-    return run["loss"]
 
 
 def passes_needed(run: dict) -> float:
     """Passes until the target."""
     return sooner(run, TARGET, 0)
+
+
+def score(run: dict) -> float:
+    """Loss at the end."""
+    return run["loss"]
 
 
 def run(seeds, workers: int = WORKERS, passes: int = PASSES, periods=PERIODS) -> dict:
@@ -57,7 +57,7 @@ def run(seeds, workers: int = WORKERS, passes: int = PASSES, periods=PERIODS) ->
                     ),
                 )
             )
-    return compare(entrants, seeds, score)
+    return compare(entrants, seeds, passes_needed)
 
 
 def outcome(rows: dict) -> Outcome:
@@ -69,15 +69,15 @@ def outcome(rows: dict) -> Outcome:
         needed = [median(row, passes_needed) for row in (ours, theirs)]
         parts += [needed[0] < needed[1], median(ours, score) < median(theirs, score)]
         said.append(
-            f"with {name.split(', ')[1]} GoSGD needs {needed[0]:g} passes to the target, EASGD "
-            f"{needed[1]:g}, and GoSGD's loss at the end is lower for "
+            f"with {name.split(', ')[1]} GoSGD needs {needed[0]:.3g} passes to the target, EASGD "
+            f"{needed[1]:.3g}, and GoSGD's loss at the end is lower for "
             f"{wins(ours, theirs, score)} of {len(ours['runs'])} seeds"
         )
     return Outcome(
         parts, "; ".join(said)[0].upper() + "; ".join(said)[1:] + ".",
         ["entrant", "rate", f"passes to a loss of {TARGET}", "test loss", "test error, %"],
         [
-            [name, f"{row['rate']:g}", spread(values(row, passes_needed), "g"),
+            [name, f"{row['rate']:g}", spread(values(row, passes_needed), ".3g"),
              spread(values(row, score)),
              spread([100 * error for error in values(row, lambda run: run["error"])], ".1f")]
             for name, row in rows.items()

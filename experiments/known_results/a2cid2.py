@@ -16,7 +16,7 @@ CLAIM = (
     "On a ring, momentum in the mixing of neighbours brings nodes as near to each other, and the "
     "loss as low, as twice as many exchanges do without it."
 )
-WORKERS, PASSES, RATE = 16, 20, 0.3
+WORKERS, PASSES, RATE = 16, 15, 0.3
 TRIAL = (
     f"A ring of {WORKERS} nodes, {PASSES} passes: `a2cid2` with an exchange begun after every "
     "second step; the same without momentum (eta = 0, alpha = 1/2: asynchronous means of "

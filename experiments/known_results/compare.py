@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+RATES = (0.1, 0.3, 1.0, 3.0)
 TUNING_SEEDS = (1000, 1001, 1002)
 
 

@@ -19,7 +19,7 @@ CLAIM = (
     "(FedSGD); fewer also where clients have unequal numbers of images, and images of two classes "
     "only."
 )
-CLIENTS, FRACTION, VISITS, TARGET, MOST = 20, 0.25, 5, 0.05, {"FedAvg": 200, "FedSGD": 1500}
+CLIENTS, FRACTION, VISITS, TARGET, MOST = 20, 0.25, 5, 0.05, {"FedAvg": 200, "FedSGD": 600}
 TRIAL = (
     f"{CLIENTS} clients, of which {round(FRACTION * CLIENTS)} are drawn for a round; E = {VISITS} "
     f"passes with batches of {BATCH}, or one step with the whole shard. Images are dealt out at "

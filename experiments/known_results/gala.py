@@ -16,7 +16,7 @@ CLAIM = (
     "However long they learn, agents that mix along a directed graph stay within a ball around "
     "their mean, whose radius is at most proportional to their step size."
 )
-WORKERS, PASSES, RATES = 8, 40, (0.03, 0.1, 0.3)
+WORKERS, PASSES, RATES = 8, 20, (0.03, 0.1, 0.3)
 TRIAL = (
     f"A directed ring of {WORKERS} nodes, {PASSES} passes, `gala` with `tau=0` (all wait) and "
     "without a bound, and nodes that never send; at rates of "

@@ -21,7 +21,7 @@ CLAIM = (
     "steps, than elastic averaging that exchanges every 1 / p steps, also with a p as small as "
     "0.02."
 )
-WORKERS, PASSES, PERIODS, TARGET = 8, 20, (10, 50), 0.25
+WORKERS, PASSES, PERIODS, TARGET = 8, 15, (10, 50), 0.25
 TRIAL = (
     f"{WORKERS} workers, {PASSES} passes, p = 0.1 and 0.02: `gossip`, and `elastic` with 10 and 50 "
     "steps between exchanges. Looked at are the loss at the end and the passes until it is "

@@ -14,7 +14,7 @@ CLAIM = (
     "first, of H steps in the second half, generalise at least as well as rounds of one step "
     "throughout."
 )
-WORKERS, PASSES, LOCAL = 8, 40, 16
+WORKERS, PASSES, LOCAL = 8, 20, 16
 TRIAL = (
     f"{WORKERS} workers, {PASSES} passes, H = {LOCAL}: `local_sgd` with H steps of {BATCH} images, "
     f"with one step of {BATCH * LOCAL} images, with one step of {BATCH} images, and with "

@@ -93,10 +93,16 @@ def for_workers(job: Job, options: Cluster, n_workers: int) -> Job:
         before = None
     schedule = job.schedule
     if strategy.averaged(n_workers) > 1:
-        schedule = _of_replicas(schedule, strategy.averaged(n_workers))
+        shares = learners.get(model.learner).ESTIMATES
+        schedule = _of_replicas(schedule, strategy.averaged(n_workers), shares)
     return job._replace(cluster=options, passes=passes, schedule=schedule, strategy_state=before)
 
 
-def _of_replicas(schedule, n):
+def _of_replicas(schedule, n, shares: bool):
     """Rates for steps on one of so many replicas; see :class:`dpsvi.base.Strategy`."""
-    return lambda t: 1 - (1 - np.asarray(schedule(t), np.float64)) ** n
+
+    def of_one(t):
+        rates = np.asarray(schedule(t), np.float64)
+        return 1 - (1 - rates) ** n if shares else n * rates
+
+    return of_one

@@ -13,9 +13,17 @@ from dpsvi.engines import fit
 from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.items import count, dense_items, points_and_weights
+from dpsvi.expfam import by_dimension
 from dpsvi.expfam.gaussian import first_responsibilities, first_statistics, moved
+from dpsvi.families.mixtures import incomplete
 from dpsvi.families.mixtures.merging import merge_until_stable
-from dpsvi.families.mixtures.mixture import component_prior, infer, options_of, posterior
+from dpsvi.families.mixtures.mixture import (
+    component_prior,
+    infer,
+    options_of,
+    posterior,
+    with_gaps,
+)
 from dpsvi.families.mixtures.prior_parameters import resolve_prior
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
@@ -41,13 +49,19 @@ _PARAMETERS = """\
         many k-means clusters, of which pairs are merged until K are left (the Dirichlet process
         goes on while the bound gains; slower, and finds better optima); k-means; or random."""
 
+_MISSING = """\
+    Numbers of X that are NaN are missing, in `fit` as in all other methods.  They are not
+    imputed: diagonal covariances leave them out, full ones condition on what is there, and then
+    fits with D features take up to D times as long.  Fits to data without NaN cost nothing more."""
+
 _ATTRIBUTES = """\
     means_ : ndarray of shape (n_components, n_features_in_)
     covariances_, precisions_ : ndarrays of shape (n_components, n_features_in_, n_features_in_)
         E[Lambda] is `precisions_`, its inverse `covariances_`; diagonal: of shape
         (n_components, n_features_in_).
     mean_precision_, degrees_of_freedom_ : ndarrays of shape (n_components,)
-        kappa and nu of the posterior.
+        kappa and nu of the posterior.  Diagonal, fitted to points with missing numbers: of shape
+        (n_components, n_features_in_), since every feature has seen points of its own.
     {fitted}"""
 
 
@@ -56,7 +70,7 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
 
     Besides what :class:`dpsvi.estimators.arrays.ArrayEstimator` asks for, a subclass defines
 
-    * ``_make_model(prior, origins) -> Model``:
+    * ``_make_model(prior, origins, gaps) -> Model``:
       by :func:`dpsvi.families.mixtures.mixture.make_model`;
     * ``_expect``: a static method, the kernel of :func:`dpsvi.families.mixtures.mixture.posterior`;
     * ``_weight_bound(counts) -> float``: A(N) of :mod:`dpsvi.families.mixtures.merging`;
@@ -72,7 +86,7 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
     precisions_: np.ndarray
     mean_precision_: np.ndarray
     degrees_of_freedom_: np.ndarray
-    _texts = {"components": _PARAMETERS, "attributes": _ATTRIBUTES}
+    _texts = {"components": _PARAMETERS, "attributes": _ATTRIBUTES, "missing": _MISSING}
 
     def __init__(
         self, n_components, covariance_type, mean_precision_prior, mean_prior,
@@ -97,7 +111,7 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
         self._check_positive("mean_precision_prior")
 
     def _read(self, X, y=None, *, reset, sample_weight=None):
-        X = self._points(X, reset)
+        X = self._points(X, reset, gaps=True)
         if sample_weight is None:
             return dense_items(X)
         weight = self._weights_of_rows(sample_weight, len(X))
@@ -105,28 +119,42 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
 
     def _start(self, items, total, rng) -> State:
         X, weight = points_and_weights(items, self.n_features_in_)
+        gaps = incomplete.has_gaps(X)
+        if gaps:
+            incomplete.check_columns(X)
         prior = resolve_prior(
-            self, X, self.covariance_type == "diag", precision="mean_precision_prior",
-            mean="mean_prior", freedom="degrees_of_freedom_prior", covariance="covariance_prior",
+            self, incomplete.stand_in(X, weight) if gaps else X, self.covariance_type == "diag",
+            precision="mean_precision_prior", mean="mean_prior",
+            freedom="degrees_of_freedom_prior", covariance="covariance_prior",
             weight=None if (weight == 1).all() else weight,  # a mean without weights copies nothing
         )  # fmt: skip
         size = min(len(X), max(_SAMPLE, 10 * self.n_components))
         chosen = np.sort(rng.choice(len(X), size, replace=False))
         sample, weight = X[chosen], weight[chosen]
+        given = sample
+        if gaps:
+            sample = incomplete.filled(sample, rng, X)
         scale = total / size  # points that one stands for
         if self.init_params == "merge":
-            resp = self._merged(sample, weight, scale, prior, rng)
+            resp = self._merged(sample, given, weight, scale, prior, rng)
         else:
             resp = first_responsibilities(sample, self.n_components, self.init_params, rng, weight)
         resp = scale * weight[:, None] * resp
-        return self._state_of(sample, resp, prior, self._n_threads)
+        return self._state_of(sample, given, resp, prior, self._n_threads)
 
-    def _state_of(self, X, resp, prior, n_threads=1) -> State:
-        """The best parameters for these responsibilities."""
-        origins, stats = first_statistics(X, resp, prior.mean, prior.covariance.ndim == 1)
-        return State.resume(self._make_model(prior, origins), stats.reshape(1, -1), n_threads)
+    def _state_of(self, X, given, resp, prior, n_threads=1) -> State:
+        """The best parameters for these responsibilities.
 
-    def _merged(self, X, weight, scale, prior, rng):
+        X is `given`, or that with values in its gaps.
+        """
+        gaps, diagonal = X is not given, prior.covariance.ndim == 1
+        origins, stats = first_statistics(X, resp, prior.mean, diagonal)
+        if gaps and diagonal:
+            stats = by_dimension.statistics(given, resp, origins)
+        model = self._make_model(prior, origins, gaps)
+        return State.resume(model, stats.reshape(1, -1), n_threads)
+
+    def _merged(self, X, given, weight, scale, prior, rng):
         """Responsibilities of K components, (n, K), by merging pairs of twice as many.
 
         K-means has two centers in one cluster, and one in two, in most fits; variational inference
@@ -139,21 +167,36 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
         mass = scale * weight[:, None]
         resp = merge_until_stable(
             X, mass * first, prior, self._weight_bound, 1 if self._learns_size else most, most,
-            partial(self._ascend, X, weight, scale, prior),
+            partial(self._ascend, X, given, weight, scale, prior, rng),
         )  # fmt: skip
         return np.pad(resp / mass, ((0, 0), (0, most - resp.shape[1])))
 
-    def _ascend(self, X, weight, scale, prior, resp):
-        """Some steps of coordinate ascent, each point counting `scale` times its weight."""
-        n, items = len(X), dense_items(np.column_stack([X, weight]))
-        state = self._state_of(X, resp, prior)
+    def _ascend(self, X, given, weight, scale, prior, rng, resp):
+        """Some steps of coordinate ascent, each point counting `scale` times its weight.
+
+        What fills the gaps of `given` in X is drawn anew.
+        """
+        n, items = len(X), dense_items(np.column_stack([given, weight]))
+        state = self._state_of(X, given, resp, prior)
         fit(
             state, items, schedule=constant(1.0), batch_size=n, n_passes=_SWEEPS, seed=0,
             total_items=scale * n,
         )  # fmt: skip
         better = np.empty(resp.shape)
         self._bounds(state, items, better)
+        if X is not given:
+            incomplete.refill(X, given, better, posterior(state, self._expect), rng)
         return scale * weight[:, None] * better
+
+    def _again(self, items) -> State:
+        if not incomplete.has_gaps(items.value):
+            return super()._again(items)
+        state = self._state
+        model, learned = with_gaps(state.model, state.learned(), self._model)
+        return State.resume(
+            model, learned, self._n_threads, self._n_kept(items), step=state.step,
+            items=state.items,
+        )  # fmt: skip
 
     # --- the fitted model ---------------------------------------------------------------------
 
@@ -179,13 +222,19 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
     def _reordered(self, order, model) -> np.ndarray:
         state = self._state
         before, after = (options_of(m.hyper).origins for m in (state.model, model))
-        rows = state.natural().reshape(len(order), -1)[order]
-        return moved(rows, before[order] - after).reshape(1, -1)
+        rows, shift = state.natural().reshape(len(order), -1)[order], before[order] - after
+        own_counts = by_dimension.has_own_counts(rows, shift.shape[1])
+        return (by_dimension.moved if own_counts else moved)(rows, shift).reshape(1, -1)
 
     def _bounds(self, state, items, resp=None):
         q, n = posterior(state, self._expect), count(items)
         bound, resp = np.empty(n), np.empty((0, 0)) if resp is None else resp
-        infer(items, np.arange(n, dtype=np.int32), q.standard, q.origins, resp, bound)
+        own_counts = by_dimension.has_own_counts(q.standard, q.origins.shape[1])
+        gaps, standard = own_counts or incomplete.has_gaps(items.value), q.standard
+        if gaps and q.n_axes == 1 and not own_counts:
+            standard = by_dimension.spread_standard(standard, q.origins.shape[1])
+        run = incomplete.infer if gaps else infer
+        run(items, np.arange(n, dtype=np.int32), standard, q.origins, resp, bound)
         return points_and_weights(items, q.origins.shape[1])[1] * bound
 
     def _score(self, state, items) -> float:
@@ -225,6 +274,11 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
             What `fit` takes besides, as `sample_weight`.
         """
         return self.fit(X, y, **fit_params).predict(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Expected log-likelihood of each point in nats, (n_samples,).

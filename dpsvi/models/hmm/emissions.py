@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpsvi.expfam import dirichlet, normal_gamma, normal_wishart
+from dpsvi.expfam import by_dimension, dirichlet
 from dpsvi.expfam.gaussian import first_statistics
-from dpsvi.families.mixtures.components import Components
+from dpsvi.families.mixtures import incomplete
+from dpsvi.families.mixtures.components import Components, divergence
 from dpsvi.families.mixtures.prior_parameters import resolve_prior
 from dpsvi.models.hmm.local import CATEGORICAL, GAUSSIAN
 from dpsvi.models.hmm.model import Posterior
@@ -32,7 +33,11 @@ class Gaussian:
 
     @staticmethod
     def check(estimator, X) -> None:
-        """All points can be emitted."""
+        """Raise ValueError for gaps that full covariances cannot have."""
+        if not _diagonal(estimator) and incomplete.has_gaps(X):
+            raise ValueError(
+                "X contains NaN: missing numbers need covariance_type='diag', got 'full'"
+            )
 
     @staticmethod
     def start(estimator, X, points, rng) -> Start:
@@ -43,22 +48,35 @@ class Gaussian:
         from sklearn.cluster import KMeans
         from threadpoolctl import threadpool_limits
 
-        n_states = estimator.n_components
-        prior = resolve_prior(
-            estimator, X, _diagonal(estimator), precision="beta_prior", mean="means_prior",
-            freedom="dof_prior", covariance="scale_prior",
+        n_states, diagonal, gaps = (
+            estimator.n_components, _diagonal(estimator), incomplete.has_gaps(X),
         )  # fmt: skip
-        n_clusters = min(n_states, len(np.unique(points, axis=0)))
+        if gaps:
+            incomplete.check_columns(X)
+        prior = resolve_prior(
+            estimator, incomplete.stand_in(X) if gaps else X, diagonal, precision="beta_prior",
+            mean="means_prior", freedom="dof_prior", covariance="scale_prior",
+        )  # fmt: skip
+        sample = incomplete.filled(points, rng, X) if gaps else points
+        n_clusters = min(n_states, len(np.unique(sample, axis=0)))
         seed = int(rng.integers(np.iinfo(np.int32).max))
         # From one start of k-means fits end in a worse optimum more often than from five, and the
         # other four cost little.  Its threads wait for each other, very long where other processes
         # keep the cores busy: so it has one.
         with threadpool_limits(1):
-            clusters = KMeans(n_clusters, n_init=5, random_state=seed).fit(points)
-        resp, diagonal = np.eye(n_states)[clusters.labels_], prior.covariance.ndim == 1
-        origins, stats = first_statistics(points, resp, prior.mean, diagonal)
+            clusters = KMeans(n_clusters, n_init=5, random_state=seed).fit(sample)
+        resp = np.eye(n_states)[clusters.labels_]
+        origins, stats = first_statistics(sample, resp, prior.mean, diagonal)
         natural = prior.natural(origins, 1.0 / n_states)
-        return Start(prior.floor(), origins, natural, stats, clusters.predict)
+        if not gaps:
+            return Start(prior.floor(), origins, natural, stats, clusters.predict)
+        stats = by_dimension.statistics(points, resp, origins)
+        natural = by_dimension.spread(natural, points.shape[1])
+
+        def assign(points):
+            return clusters.predict(incomplete.filled(points, rng, X))
+
+        return Start(prior.floor(), origins, natural, stats, assign)
 
     @staticmethod
     def fitted(estimator, q: Posterior) -> dict:
@@ -73,9 +91,8 @@ class Gaussian:
     @staticmethod
     def divergence(estimator, q: Posterior, prior: Posterior) -> float:
         """KL of the emissions in nats."""
-        kl = normal_gamma.kl if _diagonal(estimator) else normal_wishart.kl
         pair = (_standard(_components(estimator, each)) for each in (q, prior))
-        return float(kl(*pair).sum())
+        return float(divergence(*pair, 1 if _diagonal(estimator) else 2).sum())
 
     @staticmethod
     def draw_parameters(estimator, q: Posterior, n_samples, rng) -> dict:
@@ -101,8 +118,7 @@ def _components(estimator, q: Posterior) -> Components:
 def _standard(components: Components):
     """(kappa, m - origin, W^-1, nu) of every state."""
     nu = components.degrees_of_freedom
-    scale = nu.reshape(-1, *[1] * components.n_axes) * components.covariances
-    return components.mean_precision, components.shift, scale, nu
+    return components.mean_precision, components.shift, components.scale, nu
 
 
 class Categorical:
@@ -115,7 +131,10 @@ class Categorical:
         """Raise ValueError unless X holds symbols that the estimator knows."""
         if X.shape[1] != 1:
             raise ValueError(f"X must have one column, of symbols, got {X.shape[1]} features")
-        strange = X[(X != np.floor(X)) | (X < 0) | (X >= estimator.n_symbols_)]
+        given = X[~np.isnan(X)]
+        if not len(given):
+            raise ValueError("X has no symbol: all are NaN")
+        strange = given[(given != np.floor(given)) | (given < 0) | (given >= estimator.n_symbols_)]
         if len(strange):
             raise ValueError(
                 f"X must hold symbols, integers >= 0 and < {estimator.n_symbols_}, got "
@@ -128,7 +147,8 @@ class Categorical:
         n_states, n_symbols = estimator.n_components, estimator.n_symbols_
         shape = n_states, n_symbols
         alpha = estimator._concentrations("emissionprob_prior", shape, 1.0 / n_symbols)
-        frequency = np.bincount(points[:, 0].astype(int), minlength=n_symbols)
+        given = points[~np.isnan(points)].astype(int)
+        frequency = np.bincount(given, minlength=n_symbols)
         emission = rng.standard_gamma(1.0, size=shape) * frequency
         emission *= len(points) / emission.sum()
         prior = np.hstack([np.full((n_states, 1), 1.0 / n_states), alpha])

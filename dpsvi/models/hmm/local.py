@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpsvi.expfam import categorical
+from dpsvi.expfam import by_dimension, categorical
 from dpsvi.expfam.gaussian import BLOCK, add_stats, log_densities, mirror
 from dpsvi.families.mixtures.components import standardise
 from dpsvi.kernels.digamma import digamma
@@ -117,8 +117,12 @@ def emissions(weights, n_steps, chunk):
         categorical.log_probabilities(symbols, weights.states, chunk.weight)
         return
     origins, block = weights.origins, chunk.block
+    own_counts = weights.states.shape[1] == 5 * origins.shape[1] + 1
     for first in range(0, n_steps, BLOCK):
-        log_densities(chunk.x[first // BLOCK], weights.states, origins, chunk.y, block)
+        if own_counts:
+            by_dimension.log_densities(chunk.x[first // BLOCK], weights.states, origins, block)
+        else:
+            log_densities(chunk.x[first // BLOCK], weights.states, origins, chunk.y, block)
         for i in range(min(BLOCK, n_steps - first)):
             for k in range(origins.shape[0]):
                 chunk.weight[first + i, k] = block[k, i]
@@ -191,7 +195,7 @@ def local(shared, scale, hyper, items, batch, work):
     for j in range(n_components):
         for k in range(n_components):
             pairs[j, k] *= trans[j, k]
-    if kind == GAUSSIAN:
+    if kind == GAUSSIAN and stats.shape[1] == n * n + n + 3:
         mirror(stats, n)
     work.touched[0] = 0
     return 1
@@ -209,4 +213,7 @@ def count(kind, origins, n_steps, chunk, stats):
             t = first + i
             for k in range(origins.shape[0]):
                 chunk.block[k, i] = chunk.posterior[t, k] if t < n_steps else 0.0
-        add_stats(chunk.x[first // BLOCK], chunk.block, origins, chunk.y, stats)
+        if stats.shape[1] == 5 * origins.shape[1] + 1:
+            by_dimension.add_stats(chunk.x[first // BLOCK], chunk.block, origins, stats)
+        else:
+            add_stats(chunk.x[first // BLOCK], chunk.block, origins, chunk.y, stats)

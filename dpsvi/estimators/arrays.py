@@ -49,6 +49,7 @@ class ArrayEstimator(SVIEstimator):
     """
 
     lower_bound_: float
+    n_features_in_: int
     _texts: ClassVar[dict[str, str]] = {"fitted": _FITTED}
     _free: tuple[str, ...] = ("init_params",)
 

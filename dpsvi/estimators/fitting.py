@@ -63,6 +63,8 @@ def fit_method(method: _Method) -> _Method:
 class Fitting(CallbackSupportMixin, Training):
     """The part of an estimator that carries out a fit."""
 
+    n_iter_: int
+    n_batch_iter_: int
     _fixed: tuple[str, ...] = ()
     _settings: tuple[str, ...] = ()
     _while_fitting: tuple[str, ...] = ()  # attributes that are there until the fit has ended

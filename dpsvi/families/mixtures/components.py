@@ -181,6 +181,17 @@ class Components(NamedTuple):
         return divergence(own, (kappa0, mean0 - self.origins, w_inv0, nu0), self.n_axes)
 
 
+def draw_points(means, covariances, y, rng):
+    """Points of N(means[k], covariances[k]), one for each k in `y`, (n, D).
+
+    `covariances` are (K, D, D) or, diagonal, (K, D).
+    """
+    noise = rng.standard_normal((len(y), means.shape[1]))
+    if covariances.ndim == 2:
+        return means[y] + np.sqrt(covariances)[y] * noise
+    return means[y] + np.einsum("nij,nj->ni", np.linalg.cholesky(covariances)[y], noise)
+
+
 def divergence(q, p, n_axes):
     """KL(q || p) in nats, (K,), of components (kappa, m, W^-1, nu).
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +17,7 @@ from dpsvi.estimators.items import count, dense_items, points_and_weights
 from dpsvi.expfam import by_dimension
 from dpsvi.expfam.gaussian import first_responsibilities, first_statistics, moved
 from dpsvi.families.mixtures import incomplete
+from dpsvi.families.mixtures.components import draw_points
 from dpsvi.families.mixtures.merging import merge_until_stable
 from dpsvi.families.mixtures.mixture import (
     component_prior,
@@ -89,9 +91,10 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
     _texts = {"components": _PARAMETERS, "attributes": _ATTRIBUTES, "missing": _MISSING}
 
     def __init__(
-        self, n_components, covariance_type, mean_precision_prior, mean_prior,
-        degrees_of_freedom_prior, covariance_prior, init_params,
-    ):  # fmt: skip
+        self, n_components: int, covariance_type: str, mean_precision_prior: float | None,
+        mean_prior: ArrayLike | None, degrees_of_freedom_prior: float | None,
+        covariance_prior: ArrayLike | None, init_params: str,
+    ) -> None:  # fmt: skip
         self.n_components = n_components
         self.covariance_type = covariance_type
         self.mean_precision_prior = mean_precision_prior
@@ -250,6 +253,14 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
         q = posterior(self._state, self._expect)
         names = "means", "covariances", "precisions"
         return drawn | dict(zip(names, q.sample(n_samples, rng), strict=True))
+
+    def _like(self, X) -> int:
+        return len(self._points(X, reset=False, gaps=True))
+
+    def _draw_data(self, draw, n_points, rng):
+        weights = draw["weights"] / draw["weights"].sum()
+        y = rng.choice(len(weights), size=n_points, p=weights)
+        return draw_points(draw["means"], draw["covariances"], y, rng).astype(self._dtype)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Responsibilities of the components for each point, of shape (n_samples, K)."""

@@ -17,7 +17,7 @@ from dpsvi.estimators.items import count, dense_items
 from dpsvi.families.mixtures.incomplete import has_gaps
 from dpsvi.models.hmm.chunk import chunk_of, scratch
 from dpsvi.models.hmm.model import read
-from dpsvi.models.hmm.predict import decode, infer
+from dpsvi.models.hmm.predict import decode, infer, walk
 
 
 class Answers:
@@ -140,6 +140,16 @@ class Answers:
             states[t] = np.searchsorted(cumulative[states[t - 1]], u, side="right")
         X = self._emissions.draw(self, read(self._state), states, rng)
         return X.astype(self._dtype, copy=False), states
+
+
+    def _like(self, X, lengths=None):
+        return self._sequences(X, lengths)[1]
+
+    def _draw_data(self, draw, offsets, rng):
+        states = np.empty(offsets[-1], np.int64)
+        start, trans = (np.cumsum(draw[name], axis=-1) for name in ("startprob", "transmat"))
+        walk(start, trans, offsets, rng.random(offsets[-1]), states)
+        return self._emissions.draw_from(draw, states, rng).astype(self._dtype)
 
 
 def _prepare(weights, items, marked=0):

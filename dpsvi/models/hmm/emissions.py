@@ -10,7 +10,7 @@ import numpy as np
 from dpsvi.expfam import by_dimension, dirichlet
 from dpsvi.expfam.gaussian import first_statistics
 from dpsvi.families.mixtures import incomplete
-from dpsvi.families.mixtures.components import Components, divergence
+from dpsvi.families.mixtures.components import Components, divergence, draw_points
 from dpsvi.families.mixtures.prior_parameters import resolve_prior
 from dpsvi.models.hmm.local import CATEGORICAL, GAUSSIAN
 from dpsvi.models.hmm.model import Posterior
@@ -101,6 +101,11 @@ class Gaussian:
         return {"means": means, "covars": covariances}
 
     @staticmethod
+    def draw_from(draw, states, rng):
+        """A point from each of these states, (n, D), given draws of the parameters."""
+        return draw_points(draw["means"], draw["covars"], states, rng)
+
+    @staticmethod
     def draw(estimator, q: Posterior, states, rng):
         """A point from each of these states, (n, D)."""
         return _components(estimator, q).draw(states, rng)
@@ -174,10 +179,19 @@ class Categorical:
         return {"emissionprob": dirichlet.draw(q.states[:, 1:], n_samples, rng)}
 
     @staticmethod
+    def draw_from(draw, states, rng):
+        """A symbol from each of these states, (n, 1), given draws of the parameters."""
+        return _draw_symbols(draw["emissionprob"], states, rng)
+
+    @staticmethod
     def draw(estimator, q: Posterior, states, rng):
         """A symbol from each of these states, (n, 1)."""
-        cumulative = np.cumsum(estimator.emissionprob_, axis=1)[states]
-        return (rng.random((len(states), 1)) > cumulative[:, :-1]).sum(axis=1)[:, None]
+        return _draw_symbols(estimator.emissionprob_, states, rng)
+
+
+def _draw_symbols(probabilities, states, rng):
+    cumulative = np.cumsum(probabilities, axis=1)[states]
+    return (rng.random((len(states), 1)) > cumulative[:, :-1]).sum(axis=1)[:, None]
 
 
 KINDS = {"gaussian": Gaussian, "categorical": Categorical}

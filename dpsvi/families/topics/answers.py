@@ -6,7 +6,9 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.corpus import Corpus
@@ -20,6 +22,7 @@ from dpsvi.kernels.memory import aligned
 from dpsvi.kernels.special import exp_expected_log
 
 _INFER = dict(tol=1e-3, n_sweeps=100)
+_DOCUMENTS_AT_ONCE = 256  # whose counts of all words are in memory while they are drawn
 
 
 if TYPE_CHECKING:
@@ -106,6 +109,26 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def _draw_posterior(self, n_samples, rng) -> dict:
         return {"components": dirichlet.draw(self.components_, n_samples, rng)}
+
+    def _like(self, X) -> np.ndarray:
+        items = self._read(X, reset=False)
+        before = np.concatenate([[0.0], np.cumsum(items.value, dtype=np.float64)])
+        return np.rint(np.diff(before[items.offsets])).astype(np.int64)  # words of each document
+
+    def _prior_of_documents(self, draw) -> np.ndarray:
+        """Dirichlet prior of the topic proportions given a draw of the parameters, (K,)."""
+        return self._alpha(self._state)
+
+    def _draw_data(self, draw, lengths, rng):
+        alpha = np.maximum(self._prior_of_documents(draw), 1e-9)
+        words = draw["components"].astype(np.float64)
+        words /= words.sum(axis=1, keepdims=True)
+        parts = [scipy.sparse.csr_array((0, words.shape[1]))]
+        for some in gen_batches(len(lengths), _DOCUMENTS_AT_ONCE):
+            mixed = rng.dirichlet(alpha, some.stop - some.start) @ words
+            mixed /= mixed.sum(axis=1, keepdims=True)
+            parts.append(scipy.sparse.csr_array(rng.multinomial(lengths[some], mixed)))
+        return scipy.sparse.csr_array(scipy.sparse.vstack(parts))
 
     def _distances(self, other) -> np.ndarray:
         """Bhattacharyya distances of topics, as distributions over words, (K, K)."""

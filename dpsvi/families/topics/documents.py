@@ -20,6 +20,9 @@ from dpsvi.kernels.jit import as_items
 class Documents:
     """The part of a topic model's estimator that reads documents and knows their vocabulary."""
 
+    n_features_in_: int
+    vectorizer_: Any
+
     def _read(self, X, y=None, *, reset, grow=False) -> Items:
         """Validate X as scikit-learn or `as_corpus` does; `grow` admits new words at the end."""
         if isinstance(X, Iterator):

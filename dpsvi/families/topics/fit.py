@@ -47,6 +47,7 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
     """
 
     bound_: float
+    n_features_in_: int
     vocabulary_: tuple[str, ...] | None
     vectorizer_: Any
     _texts = {"fitted": _FITTED}

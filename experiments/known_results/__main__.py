@@ -21,7 +21,7 @@ from experiments.provenance import described, provenance
 
 CLAIMS = ("easgd", "gosgd", "local_sgd", "sgp", "a2cid2", "fedavg", "admm", "gala")
 INTRODUCTION = (
-    "A network with one hidden layer of 32 learns 1,040 of scikit-learn's digits on virtual "
+    "A network with one hidden layer of 32 learns 1,024 of scikit-learn's digits on virtual "
     "workers, batches of 4 images unless said otherwise. Every entrant chose the rate of a "
     f"worker's own steps from {', '.join(f'{rate:g}' for rate in RATES)}, by the median score of "
     f"{len(TUNING_SEEDS)} fits with other images and other seeds, unless said otherwise. What "

@@ -33,7 +33,7 @@ def full_gradient(x):
 
 def test_images_have_one_use():
     found = parts()
-    assert [len(found[part].y) for part in ("train", "tuning", "test")] == [1040, 307, 450]
+    assert [len(found[part].y) for part in ("train", "tuning", "test")] == [1024, 323, 450]
     rows = np.concatenate([found[part].X for part in found])
     assert len(np.unique(rows, axis=0)) > 1790, "few images are equal, and none is used twice"
 
@@ -73,7 +73,7 @@ def test_what_is_said_of_runs():
 def test_a_rate_is_that_of_the_steps_of_a_worker():
     """The mean of two workers, with half of all images each, takes one full gradient step."""
     seen = []
-    fit("local_sgd", 0.5, 3, n=2, passes=1, batch=520, look=seen.append)
+    fit("local_sgd", 0.5, 3, n=2, passes=1, batch=512, look=seen.append)
     x0 = start(3)
     np.testing.assert_allclose(seen[-1], x0 - 0.5 * full_gradient(x0), rtol=1e-10, atol=1e-12)
 

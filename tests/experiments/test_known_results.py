@@ -10,6 +10,7 @@ from experiments.dpsgd.theorem import gradient
 from experiments.known_results import __main__ as command
 from experiments.known_results import (
     a2cid2,
+    absa,
     admm,
     clients,
     easgd,
@@ -182,6 +183,7 @@ def test_plain_gossip_has_no_momentum():
         (fedavg, {"clients": 4, "visits": 1, "target": 0.4, "most": {"FedAvg": 3, "FedSGD": 5}}),
         (admm, {"workers": (3,), "rates": (0.001,), "penalties": (2.5,), "cycles": 3}),
         (gala, {"workers": 3, "passes": 1, "rates": (0.1, 0.3)}),
+        (absa, {"passes": 2}),
     ],
     ids=lambda value: value.__name__.rsplit(".", 1)[1] if hasattr(value, "TITLE") else "",
 )

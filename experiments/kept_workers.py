@@ -5,7 +5,8 @@ clusters of n workers with p threads.  What is asked is how far the held-out per
 completion, alpha .1) is from that of the serial fit with kept responsibilities of the same seed.
 Costs of the cluster are constants, so that the same seed gives the same result anywhere.
 
-With ``--share 2`` half of the passes keep responsibilities, instead of the last tenth.
+With ``--share 2`` half of the passes keep responsibilities, instead of the last tenth.  With
+``--plain`` no fit keeps any, and serial fits without them are what others are compared with.
 """
 
 from __future__ import annotations
@@ -58,23 +59,29 @@ def name_of(cell) -> str:
 
 def table(rows: list[dict], tokens: float) -> str:
     """Markdown: perplexities in per cent of serial, kept; means and ranges over seeds."""
-    base = {r["seed"]: r["perplexity"] for r in rows if r["cell"] is None and r["kept"]}
+    kinds = sorted({r["kept"] for r in rows}, reverse=True)  # kept ones first
+    names = {True: "kept", False: "not kept"}
+    base = {
+        r["seed"]: r["perplexity"] for r in rows if r["cell"] is None and r["kept"] == kinds[0]
+    }
+    values = ", ".join(f"{value:,.1f}" for value in base.values())
     lines = [
-        f"Serial, kept: perplexity {', '.join(f'{value:,.1f}' for value in base.values())} (a "
+        f"Serial, {names[kinds[0]]}: perplexity {values} (a "
         "number for each seed). Per cent above it with the same seed, mean and range; tokens that "
         "the topics hold, by those of the documents.\n",
-        "| | kept | tokens | not kept |",
-        "| --- | ---: | ---: | ---: |",
+        f"| | {' | '.join(names[kind] for kind in kinds)} | tokens |",
+        "| --- |" + " ---: |" * (len(kinds) + 1),
     ]
     for cell in dict.fromkeys(r["cell"] for r in rows):
         found = {kept: [r for r in rows if (r["cell"], r["kept"]) == (cell, kept)]
-                 for kept in (True, False)}  # fmt: skip
+                 for kept in kinds}  # fmt: skip
         above = {kept: [100 * (r["perplexity"] / base[r["seed"]] - 1) for r in of]
                  for kept, of in found.items()}  # fmt: skip
         cells = {kept: f"{statistics.mean(values):+.2f} ({min(values):+.2f} to {max(values):+.2f})"
                  for kept, values in above.items()}  # fmt: skip
-        worst = max((r["tokens"] / tokens for r in found[True]), key=lambda share: abs(share - 1))
-        lines.append(f"| {name_of(cell)} | {cells[True]} | {worst:.6f} | {cells[False]} |")
+        shares = [r["tokens"] / tokens for r in found[kinds[0]]]
+        worst = max(shares, key=lambda share: abs(share - 1))
+        lines.append(f"| {name_of(cell)} | {' | '.join(cells.values())} | {worst:.6f} |")
     return "\n".join(lines) + "\n"
 
 
@@ -87,6 +94,7 @@ def main(argv=None) -> None:
     parser.add_argument("--documents", type=int, help="to train on, at most")
     parser.add_argument("--topics", type=int, default=50)
     parser.add_argument("--passes", type=int, default=30)
+    parser.add_argument("--plain", action="store_true", help="keep no responsibilities")
     parser.add_argument("--share", type=int, default=KEPT_SHARE, help="one pass of so many keeps")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("experiments/results/kept_workers"))
@@ -104,10 +112,10 @@ def main(argv=None) -> None:
     }  # fmt: skip
     kept_passes.KEPT_SHARE = args.share
     args.out.mkdir(parents=True, exist_ok=True)
-    share = f"-one-of-{args.share}" if args.share != KEPT_SHARE else ""
+    share = f"-one-of-{args.share}" if args.share != KEPT_SHARE else "-plain" * args.plain
     stem, rows = args.out / f"{args.corpus.name.split('.')[1]}{share}", []
     for cell in cells:
-        for kept in (True, False):
+        for kept in (False,) if args.plain else (True, False):
             rows += [fit(train, test, args, cell, kept, seed) for seed in seeds]
         stem.with_suffix(".json").write_text(
             json.dumps({**source, **facts, "rows": rows}, indent=1) + "\n"

@@ -129,19 +129,33 @@ def test_layer(layer):
                 assert not bad, f"{member} imports {used}"
 
 
-def test_no_engine_is_told_by_its_name():
-    """What a module wants to know of an engine, the engine says (`dpsvi.base.Engine`)."""
-    from dpsvi import engines
-
+@pytest.mark.parametrize("kind", ["engines", "learners", "strategies"])
+def test_none_is_told_by_its_name(kind):
+    """What a module wants to know of an engine, a learner or a strategy, that one says itself."""
+    names = {path.stem for path in (PACKAGE / kind).glob("[!_]*.py")}
+    assert len(names) >= 3
     for name, path in PATHS.items():
-        if within(name, "dpsvi.engines"):
+        if within(name, f"dpsvi.{kind}"):
             continue
+        assert not {f"dpsvi.{kind}.{other}" for other in names} & MODULES[name], name
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Compare):
                 texts = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant)]
-                assert not {*engines.names()} & {t for t in texts if isinstance(t, str)}, (
+                assert not names & {t for t in texts if isinstance(t, str)}, (
                     f"{name}:{node.lineno}: {ast.unparse(node)}"
                 )
+
+
+def test_tests_mirror_the_folders():
+    """But for what is common to models, strategies or the tests themselves."""
+    here, others = Path(__file__).parent, {"common", "experiments", "members", "reference", "tools"}
+    for path in here.rglob("test_*.py"):
+        folder = path.parent.relative_to(here)
+        # What lies below `files` are models and packages that its tests read.
+        if folder.parts and folder.parts[0] not in others | {"files"}:
+            assert (PACKAGE / folder).is_dir(), f"{path} mirrors nothing"
+    for path in PACKAGE.glob("*/__init__.py"):
+        assert (here / path.parent.name).is_dir(), f"no tests of {path.parent}"
 
 
 def test_the_root_is_small():

@@ -16,9 +16,10 @@ from dpsvi.cluster.ranks.lead import lead
 from dpsvi.cluster.ranks.placement import placement
 from dpsvi.cluster.ranks.prepare import for_workers
 from dpsvi.cluster.ranks.pulse import Pulse
-from dpsvi.cluster.ranks.world import world
+from dpsvi.cluster.ranks.world import World, world
 from dpsvi.errors import DroppedError, LostMemoryError, LostRankError
 from dpsvi.training.job import Job
+from dpsvi.training.signals import Deferred
 
 
 def fit(job: Job) -> bool:
@@ -33,13 +34,18 @@ def fit(job: Job) -> bool:
     DivergedError
         On all ranks, when a parameter became NaN or infinite on any.
     """
-    here = world()
+    # A rank that a signal ends says so to the others, which it cannot before all have begun.
+    with Deferred() as signals:
+        return _fit(job, world(), signals)
+
+
+def _fit(job: Job, here: World, signals: Deferred) -> bool:
     options = job.cluster or Cluster()
     peers = strategies.get(options.strategy).topology == "peers"
     n_workers = len(here.others) + (peers or options.master_works or not here.others)
     job = for_workers(job, options, n_workers)
     if not job.state.sums_memory:  # such a fit goes on from another, which has said so
-        placement(job.n_jobs, peers or options.master_works)
+        placement(job.n_jobs, peers or options.master_works, signals)
     pulse = Pulse(here.beats, options.silent_seconds) if here.size > 1 else None
     if pulse is not None:
         for rank in here.lost:
@@ -47,8 +53,10 @@ def fit(job: Job) -> bool:
         pulse.start()
     try:
         if peers:
-            return gossip(job, here, pulse)
-        return follow(job, here, pulse) if here.rank else lead(job, here, pulse, n_workers)
+            return gossip(job, here, pulse, signals)
+        if here.rank:
+            return follow(job, here, pulse, signals)
+        return lead(job, here, pulse, n_workers, signals)
     except (DroppedError, LostMemoryError):
         raise
     except Exception as error:

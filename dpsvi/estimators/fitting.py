@@ -196,6 +196,13 @@ class Fitting(CallbackSupportMixin, Training):
         n_passes = self.max_iter if total is None else 1
         self._train(self._state, items, n_passes, rng, monitor, total)
 
+    def _reached(self, epoch: float, state) -> None:
+        """Take note that a fit, whose parameters are in `state`, has come to `epoch`.
+
+        This is called wherever the fit's observer looks, before it does; on several processes on
+        rank 0.
+        """
+
     def _finish(self, items, total=None) -> None:
         """End a fit to `items`: set what is fitted."""
         self._state.settle()

@@ -28,10 +28,10 @@ def take(items: Items, chosen) -> Items:
 def points_and_weights(items: Items, n: int):
     """Points, (n_items, n), and weights, (n_items,), of items of n numbers or one more.
 
-    What comes behind a point is its weight; others weigh 1.
+    What comes behind a point is its weight; None: nothing does, and each counts once.
     """
     rows = items.value.reshape(count(items), -1)
-    return rows[:, :n], rows[:, n] if rows.shape[1] > n else np.ones(len(rows))
+    return rows[:, :n], rows[:, n] if rows.shape[1] > n else None
 
 
 @kernel

@@ -77,6 +77,7 @@ class Monitor:
             "step": event.step, "docs": event.items, "epoch": event.epoch,
             "seconds": event.seconds, "rate": event.rate,
         }  # fmt: skip
+        estimator._reached(self.epoch, event.state)
         last = self.epoch > estimator.max_iter - 1e-9
         if self.held_out is not None and (last or self.looks % self.every == 0):
             entry.update(estimator._held_out_score(event.state, self.held_out))

@@ -12,7 +12,7 @@ import numpy as np
 from dpsvi import engines, learners
 from dpsvi.base import Engine, Model
 from dpsvi.cluster.options import Cluster
-from dpsvi.cluster.ranks.prepare import check_counts_once
+from dpsvi.cluster.ranks.prepare import check_counts_once, check_remembers
 from dpsvi.errors import as_random_state, check_choice, check_flag, check_number, resolve_jobs
 from dpsvi.training import schedules
 
@@ -66,10 +66,11 @@ class RunParameters:
         self._schedule()
 
     def _check_counts_once(self, what: str) -> None:
-        """Check that workers, if there are any, can fit `what` by changes of statistics."""
+        """Check that workers, if there are any, can fit `what` by changes of what they remember."""
         options = self._engine().options
         if options:
             check_counts_once(self.cluster or options(), what)
+            check_remembers(self.cluster or options())
 
     def _engine(self) -> Engine:
         return engines.get(self.engine)
@@ -106,17 +107,18 @@ class RunParameters:
         One process pushes nothing to anybody: wherever its threads meet, its B is 1 if none is
         given.
         """
-        here = Cluster()
+        master_batch, global_rate = 1, 1.0
         if self._engine().options:
-            here = self.cluster or here
+            here = self.cluster or Cluster()
+            master_batch, global_rate = here.master_batch, here.global_rate
             if self.lr_rule == "per_T" and self.local_steps is None:
                 raise ValueError(
                     f"lr_rule='per_T' divides the rate by sqrt(M p B): engine={self.engine!r} "
                     "needs local_steps, an integer >= 1, for it, got None"
                 )
         return schedules.scaled_rate(
-            rate, master_batch=here.master_batch, n_jobs=self._n_threads,
-            local_steps=self.local_steps or 1, global_rate=here.global_rate, rule=self.lr_rule,
+            rate, master_batch=master_batch, n_jobs=self._n_threads,
+            local_steps=self.local_steps or 1, global_rate=global_rate, rule=self.lr_rule,
         )  # fmt: skip
 
     def _resolve_validation_size(self, n_items: int) -> int:

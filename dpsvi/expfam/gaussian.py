@@ -12,27 +12,11 @@ vector loop of fixed length whatever D is.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dpsvi.kernels.jit import inline_kernel, kernel
 
 BLOCK = 64
-
-
-@inline_kernel
-def load_block(items, batch, first, x):
-    """Copy items batch[first:first + BLOCK] into the columns of `x`; returns their number.
-
-    A block that is not full repeats its first point; give the copies the weight 0.
-    """
-    size = min(BLOCK, batch.shape[0] - first)
-    for i in range(BLOCK):
-        start = items.offsets[batch[first + i if i < size else first]]
-        for d in range(x.shape[0]):
-            x[d, i] = items.value[start + d]
-    return size
 
 
 @inline_kernel
@@ -76,6 +60,7 @@ def log_densities(x, standard, origins, y, log_p):
 def add_stats(x, weight, origins, y, stats):
     """Add a block's sums of ``r | r | r x | r x x^T | r``, r = `weight`, x from the origins.
 
+    Weights may be negative.
     Of ``r x x^T`` only the lower triangle is added, see :func:`mirror`, or the diagonal.  Arrays as
     in :func:`log_densities`; `weight` is (K, BLOCK).
     """
@@ -83,10 +68,11 @@ def add_stats(x, weight, origins, y, stats):
     diagonal = stats.shape[1] == 2 * n + 3
     for k in range(n_components):
         r, row = weight[k], stats[k]
-        mass = 0.0
+        mass, size = 0.0, 0.0
         for i in range(BLOCK):
             mass += r[i]
-        if mass == 0.0:
+            size += abs(r[i])
+        if size == 0.0:
             continue
         row[0] += mass
         row[1] += mass
@@ -104,44 +90,6 @@ def add_stats(x, weight, origins, y, stats):
                 for i in range(BLOCK):
                     total += weighted[i] * other[i]
                 row[2 + n + (d if diagonal else d * n + e)] += total
-
-
-@inline_kernel
-def normalise(log_p, size, bound, total):
-    """Turn a block of log-densities into responsibilities in place, 0 from point `size` on.
-
-    `bound`, (BLOCK,), gets ``ln sum_k exp(log_p[k])``; `total`, (BLOCK,), is scratch.
-    """
-    n_components = log_p.shape[0]
-    for i in range(BLOCK):
-        bound[i] = log_p[0, i]
-        total[i] = 0.0
-    for k in range(1, n_components):
-        for i in range(BLOCK):
-            bound[i] = max(bound[i], log_p[k, i])
-    for k in range(n_components):
-        for i in range(BLOCK):
-            log_p[k, i] = math.exp(log_p[k, i] - bound[i])
-            total[i] += log_p[k, i]
-    for k in range(n_components):
-        for i in range(BLOCK):
-            log_p[k, i] = log_p[k, i] / total[i] if i < size else 0.0
-    for i in range(BLOCK):
-        bound[i] += math.log(total[i])
-
-
-@inline_kernel
-def weigh(items, batch, first, size, n, resp):
-    """Multiply responsibilities, (K, BLOCK), by the weights of the points of a block.
-
-    Points are items of `n` numbers; one number more is the weight of the point.
-    """
-    if items.offsets[batch[first] + 1] - items.offsets[batch[first]] == n:
-        return
-    for i in range(size):
-        weight = items.value[items.offsets[batch[first + i]] + n]
-        for k in range(resp.shape[0]):
-            resp[k, i] *= weight
 
 
 @inline_kernel
@@ -218,40 +166,3 @@ def first_statistics(points, resp, center, diagonal=False):
     mass = resp.sum(axis=0)
     origins = center + resp.T @ (points - center) / np.where(mass > 0, mass, 1.0)[:, None]
     return origins, statistics(points, resp, origins, diagonal)
-
-
-def first_responsibilities(points, n_components, init_params, rng, weight=None):
-    """Responsibilities to start from, (n, K): 0 or 1 by k-means, or random.
-
-    `weight`, (n,), says how often each point counts.
-
-    With fewer distinct points than components k-means leaves some components empty.
-    """
-    if init_params == "random":
-        resp = rng.random((len(points), n_components))
-        return resp / resp.sum(axis=1, keepdims=True)
-    from sklearn.cluster import KMeans
-
-    n_clusters = min(n_components, len(np.unique(points, axis=0)))
-    seed = int(rng.integers(np.iinfo(np.int32).max))
-    clusters = KMeans(n_clusters, n_init=1, random_state=seed).fit(points, sample_weight=weight)
-    return np.eye(n_components)[clusters.labels_]
-
-
-def default_covariance(X, diagonal=False, weight=None):
-    """Covariance of the rows of X, (D, D), or its diagonal, (D,), made positive definite.
-
-    A millionth of every variance is added to it, that of constant features taken as 1.  `weight`,
-    (n,), says how often each row counts.
-    """
-    weight = np.ones(len(X)) if weight is None else weight
-    mean, n_chunk, n = np.average(X, axis=0, weights=weight), 10_000, X.shape[1]
-    scatter = np.zeros(n if diagonal else (n, n))
-    for first in range(0, len(X), n_chunk):
-        here = X[first : first + n_chunk] - mean
-        here *= np.sqrt(weight[first : first + n_chunk, None])
-        scatter += (here * here).sum(axis=0) if diagonal else here.T @ here
-    covariance = scatter / max(1, weight.sum() - 1)
-    variance = covariance if diagonal else np.diag(covariance)
-    more = 1e-6 * np.where(variance > 0, variance, 1.0)
-    return covariance + (more if diagonal else np.diag(more))

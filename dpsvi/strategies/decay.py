@@ -27,11 +27,6 @@ class Strategy(Star):
         Of no effect: there is no unstable rate.
     """
 
-    # experiments.staleness --local-steps 64 --most-blind X on nyt, 6 passes, staleness 4, one seed
-    # (not kept): perplexity 2077 collapsed and 2304 mean field at X = 0.3, the engine's own bound,
-    # 2056 and 2249 at 0.6, 2038 and 2241 at 1.2, 2097 and 2271 at 2.5.
-    bears = 3.0
-
     def __init__(self, rate: float = 1.0, strict: bool = False):
         check_number("global_rate of the decay strategy", rate, low=0, high=1, open_low=True)
         self.rate = rate

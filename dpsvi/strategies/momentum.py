@@ -31,7 +31,6 @@ class Strategy(Star):
         mu; 0 merges as without a velocity.
     """
 
-    bears = 3.0  # as without momentum: nothing in an update can be stale but its statistics
     incremental = False  # a change would be added several times
     as_sent = False
 

@@ -32,7 +32,6 @@ from dpsvi.base import Parameters, Star, Update
 class Strategy(Star):
     """See :class:`dpsvi.base.Star`."""
 
-    bears = 3.0  # as for decay: nothing in an update can be stale but its statistics
     incremental = False  # a change of statistics has no decay that a factor could forget by
     projected = True
     refuses: ClassVar[dict[str, str]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 
 # Those that ask a fit to end.  Windows has no SIGUSR1.
 ENDING = tuple(
@@ -12,7 +13,7 @@ ENDING = tuple(
 
 
 class Deferred:
-    """Keeps signals until :meth:`deliver`, so that parameters are whole when a handler raises.
+    """Keeps signals until :meth:`deliver` or :meth:`end`; a handler raises when all is whole.
 
     After the first signal handlers are called at once, so that one which ends the process at the
     second signal does so; what they raise still waits.  Outside the main thread nothing is changed:
@@ -24,6 +25,8 @@ class Deferred:
         self._kept: list[tuple[int, object]] = []
         self._seen = False
         self._raised: BaseException | None = None
+        self._since: float | None = None  # when the first one came
+        self._ended = False
 
     def __enter__(self):
         if threading.current_thread() is threading.main_thread():
@@ -34,9 +37,18 @@ class Deferred:
         return self
 
     def __exit__(self, *error):
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+        self._restore()
         if error[0] is None:
+            self.deliver()
+
+    def end(self) -> None:
+        """Keep nothing from here on, and handle what was kept; may raise what a handler raises."""
+        self._restore()
+        self.deliver()
+
+    def deliver_after(self, seconds: float) -> None:
+        """As :meth:`deliver`, if the first signal came so long ago."""
+        if self._since is not None and time.monotonic() - self._since >= seconds:
             self.deliver()
 
     def deliver(self) -> None:
@@ -48,9 +60,16 @@ class Deferred:
 
     def _keep(self, number, frame):
         self._kept.append((number, frame))
+        self._since = self._since or time.monotonic()
         if self._seen:
             self._handle()
         self._seen = True
+
+    def _restore(self):
+        if not self._ended:
+            for number, handler in self._handlers.items():
+                signal.signal(number, handler)
+        self._ended = True
 
     def _handle(self):
         while self._kept:

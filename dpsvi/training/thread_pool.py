@@ -60,8 +60,8 @@ def run(task: Task, n_steps: int) -> None:
 def _crew(n_threads: int) -> ThreadPoolExecutor:
     """Threads of the calling thread, kept from one segment to the next.
 
-    A new thread would begin on whichever core is idle, often one that has been asleep: fits with
-    many segments were a quarter slower (2 cores, 46 segments of 71 steps).
+    A new thread would begin on whichever core is idle, often one that has been asleep, and a fit
+    may have many segments.
     """
     if getattr(_mine, "size", 0) < n_threads:
         _mine.crew, _mine.size = ThreadPoolExecutor(n_threads, "dpsvi"), n_threads

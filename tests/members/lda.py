@@ -56,6 +56,6 @@ MEMBER = Member(
     others=dict(n_components=5),
     laws=laws,
     means=means,
-    phases=(dict(keep_responsibilities=True),),
+    phases=(dict(keep_responsibilities=True), dict(doc_topic_prior=3.0, topic_word_prior=5.0)),
     monotone=False,
 )

@@ -83,6 +83,28 @@ def lost_while_reading(number):
 
 
 @contextmanager
+def signalled(told):
+    """A rank gets SIGTERM, by itself, as it begins a fit: told are its rank and where it is.
+
+    That is when all ranks have met (``all_gather``), or before it says hello (``Channel``).
+    """
+    from dpsvi.cluster.ranks import follow, placement
+
+    rank, where = told
+    part = {"all_gather": placement, "Channel": follow}[where]
+    call = getattr(part, where)
+
+    def signalled_call(*arguments):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return call(*arguments)
+
+    with ExitStack() as stack:
+        if launched_rank() == rank:
+            stack.enter_context(patch.object(part, where, signalled_call))
+        yield
+
+
+@contextmanager
 def broken(rank):
     """One rank raises in its first turn, or when it merges for the first time."""
 
@@ -198,7 +220,7 @@ def killed_between_fits(told):
 _FAULTS = {
     fault.__name__: fault
     for fault in (
-        slow_until, shared_from, chunks_of, lost_while_reading, broken, broken_when,
+        slow_until, shared_from, chunks_of, lost_while_reading, signalled, broken, broken_when,
         nan_after, killed_after, killed_between_fits, rows_come_by,
     )
 }  # fmt: skip

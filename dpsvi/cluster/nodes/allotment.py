@@ -57,7 +57,10 @@ class Allotment:
         return n_workers == 1 and as_they_are and at_a_time
 
     def room(self, n_workers: int) -> float:
-        """Steps that may be in flight, not seeing each other."""
+        """Steps of all workers that may be in flight.
+
+        The bound is on those that a worker does not see, which are the others' steps.
+        """
         job = self.job
         if job.most_blind is None or self._strategy.replicas:
             return np.inf
@@ -65,7 +68,9 @@ class Allotment:
             job.schedule, job.passes.clock, job.most_blind
         ):  # all its threads may work, and nobody else is there
             return np.inf
-        return blind_steps(job.schedule, job.passes.clock, job.most_blind * self._strategy.bears)
+        # Of n workers' steps each worker sees its own.
+        most = job.most_blind * self._strategy.bears * (n_workers / max(1, n_workers - 1))
+        return blind_steps(job.schedule, job.passes.clock, most)
 
     def steps(self, worker: int, n_workers: int) -> int:
         """Steps for `worker`, one of so many."""

@@ -29,8 +29,11 @@ _RANK_0_ENDS = 10.0  # it may still wait for others
 _LOOK_APART = 0.1
 
 
-def follow(job: Job, here: World, pulse: Pulse) -> bool:
-    """Work for rank 0 until it says stop; whether its observer ended the fit."""
+def follow(job: Job, here: World, pulse: Pulse, signals: Deferred) -> bool:
+    """Work for rank 0 until it says stop; whether its observer ended the fit.
+
+    `signals` are deferred until this rank can tell rank 0 of them.
+    """
     pool = Pool(shared=bool(here.near))
     channel = Channel(here.data, pool, here.near, pulse.silent)
 
@@ -49,6 +52,7 @@ def follow(job: Job, here: World, pulse: Pulse) -> bool:
 
     interrupt = None
     try:
+        signals.end()
         message = _serve(Worker(job, pool=pool), channel, check)
     except KeyboardInterrupt as error:
         interrupt = error

@@ -32,7 +32,7 @@ _URGENCY = [DONE, SAVE, ENDED, INTERRUPTED]
 _GOOD_BYE = 20.0
 
 
-def gossip(job: Job, here: World, pulse: Pulse | None) -> bool:
+def gossip(job: Job, here: World, pulse: Pulse | None, signals: Deferred) -> bool:
     """Be one of the peers; whether the observer of rank 0 ended the fit.
 
     Raises
@@ -42,13 +42,13 @@ def gossip(job: Job, here: World, pulse: Pulse | None) -> bool:
     DivergedError
         On all ranks, when a parameter became NaN or infinite on any.
     """
-    with Deferred() as signals:
-        rank = _Rank(job, here, pulse, signals)
-        try:
-            why = rank.fit()
-        except BaseException as error:
-            rank.others.tell_failure(error)
-            raise
+    rank = _Rank(job, here, pulse, signals)
+    try:
+        why = rank.fit()
+    except BaseException as error:
+        rank.others.tell_failure(error)
+        raise
+    signals.deliver()
     if why == INTERRUPTED:
         raise rank.interrupt or KeyboardInterrupt
     return why == ENDED

@@ -30,13 +30,14 @@ from dpsvi.training.signals import Deferred
 log = logging.getLogger(__name__)
 
 
-def lead(job: Job, here: World, pulse: Pulse | None, n_workers: int) -> bool:
+def lead(job: Job, here: World, pulse: Pulse | None, n_workers: int, signals: Deferred) -> bool:
     """Be the master, and a worker too where that is wanted; whether the observer ended the fit."""
-    with Deferred() as signals, opened(job.state, here.near, here.size) as window:
+    with opened(job.state, here.near, here.size) as window:
         master = Master(job, n_workers, pool=Pool(shared=bool(here.near)), window=window)
         if here.lost - here.told:
             master.lose_memory()
         _lead(master, here, pulse, n_workers, signals)
+    signals.deliver()
     return master.result()
 
 

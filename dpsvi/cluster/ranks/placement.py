@@ -7,13 +7,14 @@ import os
 import platform
 
 from dpsvi.cluster.ranks.world import all_gather, library, world
+from dpsvi.training.signals import Deferred
 
 log = logging.getLogger(__name__)
 
 _HOST = 64  # bytes of a host's name
 
 
-def placement(n_threads: int, master_works: bool) -> None:
+def placement(n_threads: int, master_works: bool, signals: Deferred) -> None:
     """Log one line that says what runs where; warn of cores used twice.  Collective."""
     import numba
     import numpy as np
@@ -28,7 +29,7 @@ def placement(n_threads: int, master_works: bool) -> None:
     mine[:2] = cores, os.cpu_count()
     name = np.frombuffer(platform.node().encode()[:_HOST], np.uint8)
     mine[2:].view(np.uint8)[: len(name)] = name
-    places = all_gather(here.data, mine) if here.size > 1 else mine[None]
+    places = all_gather(here.data, mine, signals) if here.size > 1 else mine[None]
     if here.rank != 0:
         return
     hosts = [row[2:].tobytes().rstrip(b"\0").decode(errors="replace") for row in places]

@@ -19,6 +19,7 @@ from dpsvi.cluster.ranks.launcher import (
 from dpsvi.errors import FAILURE, LOST, DroppedError, LauncherError, LostRankError
 
 _TAG_AGREE = 7
+_ALL_THERE = 10.0  # seconds for all ranks to begin a fit, once a signal has come
 _PRINTED = 0.2  # seconds for the launcher to read it
 
 
@@ -158,16 +159,19 @@ def _barrier(comm):
     _wait(comm.Ibarrier())
 
 
-def all_gather(comm, mine):
-    """The same array of all ranks, one row each."""
+def all_gather(comm, mine, signals=None):
+    """The same array of all ranks, one row each.
+
+    `signals` that are deferred wait until all ranks are there, or for some seconds.
+    """
     import numpy as np
 
     found = np.zeros((comm.Get_size(), *mine.shape), mine.dtype)
-    _wait(comm.Iallgather(mine, found))
+    _wait(comm.Iallgather(mine, found), signals)
     return found
 
 
-def _wait(request) -> None:
+def _wait(request, signals=None) -> None:
     """Wait without burning a core, and hear signals.
 
     Raises
@@ -180,6 +184,8 @@ def _wait(request) -> None:
     try:
         while not request.Test():
             time.sleep(0.001)
+            if signals is not None:
+                signals.deliver_after(_ALL_THERE)
     except MPI.Exception as error:
         raise LostRankError(f"a rank died before the fit began: {error}") from error
 

@@ -13,7 +13,7 @@ from dpsvi.families.hierarchical.population import cholesky, invert, solve, star
 from dpsvi.kernels.jit import kernel
 
 _CLOSE = 1e-12  # nats that a Newton step still promises; the one after it doubles the digits
-_MOST_STEPS = 200  # the worst of 20,000 hard cases needed 112 (throw-away script)
+_MOST_STEPS = 200  # of Newton's method, halved ones included; a few are the rule
 
 
 @kernel

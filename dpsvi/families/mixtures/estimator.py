@@ -12,8 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from dpsvi.engines import fit
 from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.arrays import ArrayEstimator
+from dpsvi.estimators.incremental import Incremental
 from dpsvi.estimators.items import count, dense_items, points_and_weights
-from dpsvi.expfam.gaussian import first_responsibilities, first_statistics, moved
+from dpsvi.expfam.gaussian import first_statistics, moved
+from dpsvi.families.mixtures.clusters import first_responsibilities
 from dpsvi.families.mixtures.merging import merge_until_stable
 from dpsvi.families.mixtures.mixture import component_prior, infer, options_of, posterior
 from dpsvi.families.mixtures.prior_parameters import resolve_prior
@@ -39,7 +41,13 @@ _PARAMETERS = """\
     init_params : {"merge", "kmeans", "random"}, default="merge"
         First responsibilities, on at most 10,000 points (10 a component if that is more): twice as
         many k-means clusters, of which pairs are merged until K are left (the Dirichlet process
-        goes on while the bound gains; slower, and finds better optima); k-means; or random."""
+        goes on while the bound gains; slower, and finds better optima); k-means; or random.
+    incremental : bool, default=False
+        In the last half of the passes statistics of a point replace those of its last visit, and
+        nothing decays: coordinate ascent in steps of a batch.  The responsibilities of all points
+        are remembered (8 K bytes a point).  ``python -m experiments.incremental`` measured higher
+        bounds with them on all data.  See :mod:`dpsvi.estimators.incremental`, and the Notes on
+        several processes there.  Streams have no such passes."""
 
 _ATTRIBUTES = """\
     means_ : ndarray of shape (n_components, n_features_in_)
@@ -51,7 +59,7 @@ _ATTRIBUTES = """\
     {fitted}"""
 
 
-class MixtureEstimator(DensityMixin, ArrayEstimator):
+class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
     """Base of mixtures.
 
     Besides what :class:`dpsvi.estimators.arrays.ArrayEstimator` asks for, a subclass defines
@@ -76,7 +84,7 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
 
     def __init__(
         self, n_components, covariance_type, mean_precision_prior, mean_prior,
-        degrees_of_freedom_prior, covariance_prior, init_params,
+        degrees_of_freedom_prior, covariance_prior, init_params, incremental,
     ):  # fmt: skip
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -85,8 +93,14 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
         self.degrees_of_freedom_prior = degrees_of_freedom_prior
         self.covariance_prior = covariance_prior
         self.init_params = init_params
+        self.incremental = incremental
 
     # --- fitting ------------------------------------------------------------------------------
+
+    _free = ("init_params", "incremental")
+
+    def _remembering(self, model):
+        return model._replace(item_memory=options_of(model.hyper).n_components)  # responsibilities
 
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
@@ -95,6 +109,7 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
         check_choice("covariance_type", self.covariance_type, ["full", "diag"])
         check_choice("init_params", self.init_params, ["merge", "kmeans", "random"])
         self._check_positive("mean_precision_prior")
+        self._check_incremental()
 
     def _read(self, X, y=None, *, reset, sample_weight=None):
         X = self._points(X, reset)
@@ -108,18 +123,17 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
         prior = resolve_prior(
             self, X, self.covariance_type == "diag", precision="mean_precision_prior",
             mean="mean_prior", freedom="degrees_of_freedom_prior", covariance="covariance_prior",
-            weight=None if (weight == 1).all() else weight,  # a mean without weights copies nothing
+            weight=weight,
         )  # fmt: skip
         size = min(len(X), max(_SAMPLE, 10 * self.n_components))
         chosen = np.sort(rng.choice(len(X), size, replace=False))
-        sample, weight = X[chosen], weight[chosen]
-        scale = total / size  # points that one stands for
+        sample, weight = X[chosen], None if weight is None else weight[chosen]
+        mass = _mass(total / size, weight)
         if self.init_params == "merge":
-            resp = self._merged(sample, weight, scale, prior, rng)
+            resp = self._merged(sample, weight, total / size, prior, rng)
         else:
             resp = first_responsibilities(sample, self.n_components, self.init_params, rng, weight)
-        resp = scale * weight[:, None] * resp
-        return self._state_of(sample, resp, prior, self._n_threads)
+        return self._state_of(sample, mass * resp, prior, self._n_threads)
 
     def _state_of(self, X, resp, prior, n_threads=1) -> State:
         """The best parameters for these responsibilities."""
@@ -136,7 +150,7 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
         if self._learns_size:
             scale = 1.0  # noise that is counted more than once looks like components
         first = first_responsibilities(X, min(n, 2 * most), "kmeans", rng, weight)
-        mass = scale * weight[:, None]
+        mass = _mass(scale, weight)
         resp = merge_until_stable(
             X, mass * first, prior, self._weight_bound, 1 if self._learns_size else most, most,
             partial(self._ascend, X, weight, scale, prior),
@@ -145,7 +159,7 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
 
     def _ascend(self, X, weight, scale, prior, resp):
         """Some steps of coordinate ascent, each point counting `scale` times its weight."""
-        n, items = len(X), dense_items(np.column_stack([X, weight]))
+        n, items = len(X), dense_items(X if weight is None else np.column_stack([X, weight]))
         state = self._state_of(X, resp, prior)
         fit(
             state, items, schedule=constant(1.0), batch_size=n, n_passes=_SWEEPS, seed=0,
@@ -153,7 +167,7 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
         )  # fmt: skip
         better = np.empty(resp.shape)
         self._bounds(state, items, better)
-        return scale * weight[:, None] * better
+        return _mass(scale, weight) * better
 
     # --- the fitted model ---------------------------------------------------------------------
 
@@ -186,11 +200,13 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
         q, n = posterior(state, self._expect), count(items)
         bound, resp = np.empty(n), np.empty((0, 0)) if resp is None else resp
         infer(items, np.arange(n, dtype=np.int32), q.standard, q.origins, resp, bound)
-        return points_and_weights(items, q.origins.shape[1])[1] * bound
+        weight = points_and_weights(items, q.origins.shape[1])[1]
+        return bound if weight is None else weight * bound
 
     def _score(self, state, items) -> float:
         weight = points_and_weights(items, self.n_features_in_)[1]
-        return float(np.sum(self._bounds(state, items)) / weight.sum())
+        total = count(items) if weight is None else weight.sum()
+        return float(np.sum(self._bounds(state, items)) / total)
 
     def _divergence(self, state) -> float:
         components = posterior(state, self._expect).divergence(component_prior(state.model.hyper))
@@ -258,3 +274,8 @@ class MixtureEstimator(DensityMixin, ArrayEstimator):
         rng, weights = self._sampler(), self._weights(self._state)
         y = np.sort(rng.choice(len(weights), size=n_samples, p=weights))
         return posterior(self._state, self._expect).draw(y, rng), y
+
+
+def _mass(scale, weight):
+    """What each point counts if one of weight 1 counts `scale`: a number, or (n, 1)."""
+    return scale if weight is None else scale * weight[:, None]

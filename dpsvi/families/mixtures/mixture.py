@@ -14,21 +14,14 @@ origins differ by a linear map, which leaves all steps and averages what they ar
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from dpsvi.base import Model
-from dpsvi.expfam.gaussian import (
-    BLOCK,
-    add_stats,
-    load_block,
-    log_densities,
-    mirror,
-    normalise,
-    weigh,
-)
+from dpsvi.expfam.gaussian import BLOCK, add_stats, log_densities, mirror
 from dpsvi.families.mixtures.components import Components, Prior
 from dpsvi.kernels.hyper import pack
 from dpsvi.kernels.jit import copy, inline_kernel, kernel
@@ -135,27 +128,108 @@ def natural(sums, scale, prior, expected):
 
 
 @inline_kernel
-def add_points(items, batch, expected, origins, work):
+def load_block(items, batch, first, x):
+    """Copy items batch[first:first + BLOCK] into the columns of `x`; returns their number.
+
+    A block that is not full repeats its first point; give the copies the weight 0.
+    """
+    size = min(BLOCK, batch.shape[0] - first)
+    for i in range(BLOCK):
+        start = items.offsets[batch[first + i if i < size else first]]
+        for d in range(x.shape[0]):
+            x[d, i] = items.value[start + d]
+    return size
+
+
+@inline_kernel
+def normalise(log_p, size, bound, total):
+    """Turn a block of log-densities into responsibilities in place, 0 from point `size` on.
+
+    `bound`, (BLOCK,), gets ``ln sum_k exp(log_p[k])``; `total`, (BLOCK,), is scratch.
+    """
+    n_components = log_p.shape[0]
+    for i in range(BLOCK):
+        bound[i] = log_p[0, i]
+        total[i] = 0.0
+    for k in range(1, n_components):
+        for i in range(BLOCK):
+            bound[i] = max(bound[i], log_p[k, i])
+    for k in range(n_components):
+        for i in range(BLOCK):
+            log_p[k, i] = math.exp(log_p[k, i] - bound[i])
+            total[i] += log_p[k, i]
+    for k in range(n_components):
+        for i in range(BLOCK):
+            log_p[k, i] = log_p[k, i] / total[i] if i < size else 0.0
+    for i in range(BLOCK):
+        bound[i] += math.log(total[i])
+
+
+@kernel
+def weigh(items, batch, first, size, n, resp):
+    """Multiply responsibilities, (K, BLOCK), by the weights of the points of a block.
+
+    Points are items of `n` numbers; the number behind these is the weight of the point.
+    """
+    for i in range(size):
+        weight = items.value[items.offsets[batch[first + i]] + n]
+        for k in range(resp.shape[0]):
+            resp[k, i] *= weight
+
+
+@inline_kernel
+def add_points(memory, items, batch, expected, origins, work):
     """Add the statistics of the points in `batch` to ``work.stats``: (44) and its sums.
 
     `expected`, (K, columns), holds the components in standard form behind what does not depend on
     x_n in ln r_nk.  A point that has one number more counts as often as that says.  Returns the
     number of rows touched.
+
+    Where `memory` has rows the statistics are changes (:mod:`dpsvi.estimators.incremental`): it
+    keeps r_n of every point, and behind these what stands for a point that was not visited yet.
     """
     n_components, n = origins.shape
+    n_items, n_new = items.offsets.shape[0] - 1, 0
     stats = work.stats[0].reshape(expected.shape)
     n_rows = 2 * n + 2 + n_components
     block = work.scratch[: n_rows * BLOCK].reshape((n_rows, BLOCK))  # room for weights is behind
     x, y, bound, resp = block[:n], block[n : 2 * n + 1], block[2 * n + 1], block[2 * n + 2 :]
+    weighted = items.offsets[batch[0] + 1] - items.offsets[batch[0]] > n
     for first in range(0, batch.shape[0], BLOCK):
         size = load_block(items, batch, first, x)
         log_densities(x, expected, origins, y, resp)
         normalise(resp, size, bound, y[0])
-        weigh(items, batch, first, size, n, resp)
+        if memory.shape[0] > 0:
+            n_new += _change(memory, batch, first, size, resp)
+        if weighted:
+            weigh(items, batch, first, size, n, resp)
         add_stats(x, resp, origins, y, stats)
     mirror(stats, n)
+    if n_new > 0:
+        share = memory[n_items:].reshape(stats.shape)
+        for k in range(n_components):
+            for j in range(stats.shape[1]):
+                stats[k, j] -= n_new * share[k, j]
     work.touched[0] = 0
     return 1
+
+
+@inline_kernel
+def _change(memory, batch, first, size, resp):
+    """Turn responsibilities into their changes since the last visit; how many had none is returned.
+
+    They sum to 1, so that a point without any is one that was not visited yet.
+    """
+    n_new = 0
+    for i in range(size):
+        old, known = memory[batch[first + i]], 0.0
+        for k in range(resp.shape[0]):
+            new = resp[k, i]
+            resp[k, i] = new - old[k]
+            known += old[k]
+            old[k] = new
+        n_new += known == 0.0
+    return n_new
 
 
 @kernel

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.errors import check_number
-from dpsvi.expfam.gaussian import default_covariance
 from dpsvi.families.mixtures.components import Prior
 
 
@@ -49,3 +48,22 @@ def resolve_prior(
         float(nu),
         scale,
     )
+
+
+def default_covariance(X, diagonal=False, weight=None):
+    """Covariance of the rows of X, (D, D), or its diagonal, (D,), made positive definite.
+
+    A millionth of every variance is added to it, that of constant features taken as 1.  `weight`,
+    (n,), says how often each row counts; None: once.
+    """
+    mean, n_chunk, n = np.average(X, axis=0, weights=weight), 10_000, X.shape[1]
+    scatter = np.zeros(n if diagonal else (n, n))
+    for first in range(0, len(X), n_chunk):
+        here = X[first : first + n_chunk] - mean
+        if weight is not None:
+            here *= np.sqrt(weight[first : first + n_chunk, None])
+        scatter += (here * here).sum(axis=0) if diagonal else here.T @ here
+    covariance = scatter / max(1, (len(X) if weight is None else weight.sum()) - 1)
+    variance = covariance if diagonal else np.diag(covariance)
+    more = 1e-6 * np.where(variance > 0, variance, 1.0)
+    return covariance + (more if diagonal else np.diag(more))

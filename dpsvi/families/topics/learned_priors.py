@@ -7,18 +7,27 @@ that has no end.  So topics are fitted with fixed priors, and the priors are lea
 
 from __future__ import annotations
 
+from functools import cache
+from typing import NamedTuple
+
+import numba
 import numpy as np
+from numba import types
+from numba.np.numpy_support import from_dtype
 from scipy.special import psi
 
+from dpsvi.base import Items
+from dpsvi.estimators.items import take
 from dpsvi.evaluation.completion import infer_documents, score, split_tokens
 from dpsvi.families.topics.matrix import FLOAT
-from dpsvi.kernels.jit import as_items, compile_local
+from dpsvi.kernels.jit import FLAGS, abi, as_items, compile_local, copy
 from dpsvi.training.task import make_works
 
-MOST_DOCUMENTS = 2000
+FEW_DOCUMENTS, MOST_DOCUMENTS = 200, 2000
 MOST_VALUES = 2**22  # numbers in the rows of their words
 STEP = 2.0  # between the concentrations that are compared
 RANGE = 64.0  # the one learned is within this factor of the one that was used
+SURE = 2.0  # standard errors by which a concentration must be worse to be out of the question
 NOISE = 0.01  # nats a token; beyond a concentration that is worse by so much no other is looked at
 TOO_SMALL = 2.0  # factor between the best for new documents and for those of the fit
 ETA_RANGE = 4.0  # a learned eta is within this factor of the one that was used
@@ -42,22 +51,49 @@ class WithoutOwn:
     """
 
     def __init__(self, state, items, n_topics: int, rng, n_jobs: int = 1):
-        self.n_jobs = n_jobs
-        chosen = rng.permutation(len(items.offsets) - 1)[:MOST_DOCUMENTS]
+        self.state, self.items, self.n_topics, self.n_jobs = state, items, n_topics, n_jobs
+        chosen = rng.permutation(len(items.offsets) - 1)[:MOST_DOCUMENTS].astype(np.int32)
         lengths = np.cumsum(np.diff(items.offsets)[chosen])
-        chosen = chosen[: max(1, np.searchsorted(lengths * n_topics, MOST_VALUES, side="right"))]
-        parts = [_basis(state, items, d, n_topics) for d in _visits(state, items, chosen)]
-        self.basis = np.concatenate([basis for basis, _ in parts])
-        values = np.concatenate([value for _, value in parts])
-        offsets = np.cumsum([0, *(len(value) for _, value in parts)])
+        n = max(1, np.searchsorted(lengths * n_topics, MOST_VALUES, side="right"))
+        self.chosen, offsets = chosen[:n], np.concatenate([[0], lengths[:n]])
+        values = take(items, self.chosen).value
         first, second = split_tokens(values, seed=int(rng.integers(2**31)))
-        index = np.arange(len(values))  # each word of each document has a row of its own
+        index = np.arange(len(values))
         self.seen = as_items(offsets, index, first, FLOAT)
         self.hidden = as_items(offsets, index, second, FLOAT)
-        self.n_hidden = float(second.sum(dtype=np.float64))
 
-    def log_likelihood(self, alpha) -> float:
-        """Of one half of the tokens given the other; alpha has shape (n_topics,)."""
+    def __len__(self):
+        return len(self.chosen)
+
+    def part(self, first: int, last: int) -> Part:
+        """Documents [first, last), or fewer at the end."""
+        offsets = self.seen.offsets[first : last + 1]
+        basis = _basis(
+            self.state, self.items, self.chosen[first:last], offsets - offsets[0], self.n_topics
+        )
+        index, values = np.arange(len(basis)), slice(offsets[0], offsets[-1])
+        seen, hidden = (
+            as_items(offsets - offsets[0], index, half.value[values], FLOAT)
+            for half in (self.seen, self.hidden)
+        )
+        return Part(basis, seen, hidden, self.n_jobs)
+
+
+class Part(NamedTuple):
+    """Some of these documents; each word of each has a row of its own."""
+
+    basis: np.ndarray  # float32, (n_rows, n_topics): E beta
+    seen: Items  # one half of the tokens
+    hidden: Items  # the other half
+    n_jobs: int
+
+    @property
+    def n_hidden(self) -> float:
+        """Tokens of the other half."""
+        return float(self.hidden.value.sum(dtype=np.float64))
+
+    def log_likelihoods(self, alpha) -> np.ndarray:
+        """Of one half of the tokens given the other, of each document; alpha is (n_topics,)."""
         alpha = np.asarray(alpha, FLOAT)
         gamma, _ = infer_documents(
             self.basis, alpha, self.seen, digamma=True, tol=1e-3, n_sweeps=50, n_jobs=self.n_jobs
@@ -65,37 +101,60 @@ class WithoutOwn:
         theta = gamma / gamma.sum(axis=1, keepdims=True)
         found = np.empty(len(gamma))
         score(self.basis, theta, self.hidden, 0, len(gamma), found)
-        return float(found.sum())
+        return found
 
 
-def _visits(state, items, chosen):
-    """Local steps of one document each; yields (document, rows of its words, c phi)."""
-    (work,) = make_works(state.model, items, 1, 1)
-    local = compile_local(state.model.local, state.model.real)
-    for d in chosen:
-        work.totals[:] = state.shared.totals.sum(axis=0)
-        batch = np.array([d], np.int32)
-        n = local(state.shared, state.scale, state.model.hyper, items, batch, work)
-        n -= state.model.common_rows
-        yield d, work.touched[:n], work.stats[:n].copy()
-        work.stats[: n + state.model.common_rows] = 0
+def _basis(state, items, chosen, offsets, n_topics):
+    """E beta of the words of some documents without the documents' own counts.
+
+    Those of ``chosen[i]`` are the rows from ``offsets[i]`` on.
+    """
+    model = state.model
+    (work,) = make_works(model, items, 1, 1)
+    eta = np.broadcast_to(model.prior, model.shape)[:, :n_topics]
+    n_words = model.shape[0] - model.common_rows
+    basis = np.empty((offsets[-1], n_topics), FLOAT)
+    _compile(FLOAT)(
+        compile_local(model.local, model.real), state.shared, state.scale, model.hyper, items,
+        chosen, state.shared.totals.sum(axis=0), eta, eta[:n_words].sum(axis=0, dtype=np.float64),
+        topic_tokens(state, n_topics), model.common_rows, work, offsets, basis,
+    )  # fmt: skip
+    return basis
 
 
-def _basis(state, items, visit, n_topics):
-    """E beta of the words of a document without its own counts, and these counts."""
-    d, words, own = visit
-    own = own[:, :n_topics].astype(np.float64)
-    n_words = state.model.shape[0] - state.model.common_rows
-    eta = state.model.prior
-    if eta.shape == state.model.shape:
-        eta, smooth = eta[words, :n_topics], eta[:, :n_topics].sum(axis=0, dtype=np.float64)
-    else:
-        eta = float(eta.flat[0])
-        smooth = n_words * eta
-    counts = state.scale * state.shared.rows[words, :n_topics].astype(np.float64)
-    sizes = topic_tokens(state, n_topics) - own.sum(axis=0)
-    basis = (eta + np.maximum(counts - own, 0)) / (smooth + np.maximum(sizes, 0))
-    return basis.astype(FLOAT), items.value[items.offsets[d] : items.offsets[d + 1]]
+def _leave_own_out(
+    local, shared, scale, hyper, items, chosen, totals, eta, smooth, tokens, common_rows, work,
+    offsets, basis,
+):  # fmt: skip
+    """Local steps of one document each, and what is left of the topics without it."""
+    n_topics = basis.shape[1]
+    sizes = np.empty(n_topics)
+    for i in range(chosen.shape[0]):
+        copy(totals, work.totals)
+        n = local(shared, scale, hyper, items, chosen[i : i + 1], work)
+        copy(tokens, sizes)
+        for j in range(n - common_rows):
+            for k in range(n_topics):
+                sizes[k] -= work.stats[j, k]
+        for j in range(n - common_rows):
+            word, row = work.touched[j], basis[offsets[i] + j]
+            for k in range(n_topics):
+                count = scale * np.float64(shared.rows[word, k]) - work.stats[j, k]
+                row[k] = (eta[word, k] + max(count, 0.0)) / (smooth[k] + max(sizes[k], 0.0))
+        work.stats[:n] = 0
+
+
+@cache
+def _compile(real: np.dtype):
+    """Compile :func:`_leave_own_out`; the typed signature as in :mod:`dpsvi.training.loop`."""
+    shared_t, items_t, work_t, local_t = abi(real)
+    vector, eta_t = types.float64[::1], types.Array(from_dtype(real), 2, "A", readonly=True)
+    signature = types.void(
+        types.FunctionType(local_t), shared_t, types.float64, vector, items_t, types.int32[::1],
+        vector, eta_t, vector, vector, types.int64, work_t, types.int64[::1],
+        types.Array(from_dtype(real), 2, "C"),
+    )  # fmt: skip
+    return numba.njit(signature, **FLAGS)(_leave_own_out)
 
 
 def topic_tokens(state, n_topics):
@@ -112,6 +171,9 @@ def learned_concentration(state, items, shares, used, rng, n_jobs=1) -> float:
     answer would be far too small.  The other documents' topics still know of it, a little, so that
     the best is too small, by about a factor of two: twice the best is taken.
 
+    A few documents tell which concentrations are out of the question; more are asked, twice as many
+    each time, until they tell one from all others.
+
     Parameters
     ----------
     state, items, rng, n_jobs
@@ -122,18 +184,47 @@ def learned_concentration(state, items, shares, used, rng, n_jobs=1) -> float:
         Sum of alpha while the topics were fitted; the answer is `RANGE` times more or less at most.
     """
     shares = np.asarray(shares, np.float64)
-    without = WithoutOwn(state, items, len(shares), rng, n_jobs)
-    if len(shares) == 1 or not without.n_hidden:
+    without, last = WithoutOwn(state, items, len(shares), rng, n_jobs), FEW_DOCUMENTS
+    part = without.part(0, last)
+    if len(shares) == 1 or not part.n_hidden:
         return used
-    known = {used: without.log_likelihood(used * shares)}
+    known = _first_round(part, shares, used)
+    while len(known := _left(known)) > 1 and last < len(without):
+        part, last = without.part(last, 2 * last), 2 * last
+        known = {
+            total: np.append(found, part.log_likelihoods(total * shares))
+            for total, found in known.items()
+        }
+    return min(TOO_SMALL * max(known, key=lambda total: known[total].sum()), used * RANGE)
+
+
+def _first_round(part, shares, used) -> dict[float, np.ndarray]:
+    """Log-likelihoods of the documents by each concentration that may be the best."""
+    known = {used: part.log_likelihoods(used * shares)}
     for factor in (STEP, 1 / STEP):
         total = used * factor
         while 1 / RANGE <= total / used <= RANGE:
-            known[total] = without.log_likelihood(total * shares)
-            if known[total] < max(known.values()) - NOISE * without.n_hidden:
+            known[total] = part.log_likelihoods(total * shares)
+            if _behind(known[total], _best(known)) > NOISE * part.n_hidden:
                 break
             total *= factor
-    return min(TOO_SMALL * max(known, key=known.get), used * RANGE)
+    return known
+
+
+def _best(known) -> np.ndarray:
+    return max(known.values(), key=np.sum)
+
+
+def _behind(mine, best) -> float:
+    """By how much the sum of `mine` is below that of `best`, at least, for all that chance does."""
+    less = best - mine
+    return float(less.sum() - SURE * np.sqrt(len(less)) * less.std())
+
+
+def _left(known) -> dict[float, np.ndarray]:
+    """The concentrations that are not clearly worse than the best."""
+    best = _best(known)
+    return {total: found for total, found in known.items() if _behind(found, best) <= 0}
 
 
 def learned_eta(state, n_topics) -> float:

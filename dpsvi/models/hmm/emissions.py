@@ -9,6 +9,7 @@ import numpy as np
 
 from dpsvi.expfam import dirichlet, normal_gamma, normal_wishart
 from dpsvi.expfam.gaussian import first_statistics
+from dpsvi.families.mixtures.clusters import cluster
 from dpsvi.families.mixtures.components import Components
 from dpsvi.families.mixtures.prior_parameters import resolve_prior
 from dpsvi.models.hmm.local import CATEGORICAL, GAUSSIAN
@@ -40,21 +41,14 @@ class Gaussian:
 
         With fewer distinct points than states some states begin empty.
         """
-        from sklearn.cluster import KMeans
-        from threadpoolctl import threadpool_limits
-
         n_states = estimator.n_components
         prior = resolve_prior(
             estimator, X, _diagonal(estimator), precision="beta_prior", mean="means_prior",
             freedom="dof_prior", covariance="scale_prior",
         )  # fmt: skip
-        n_clusters = min(n_states, len(np.unique(points, axis=0)))
-        seed = int(rng.integers(np.iinfo(np.int32).max))
         # From one start of k-means fits end in a worse optimum more often than from five, and the
-        # other four cost little.  Its threads wait for each other, very long where other processes
-        # keep the cores busy: so it has one.
-        with threadpool_limits(1):
-            clusters = KMeans(n_clusters, n_init=5, random_state=seed).fit(points)
+        # other four cost little.
+        clusters = cluster(points, n_states, rng, n_init=5)
         resp, diagonal = np.eye(n_states)[clusters.labels_], prior.covariance.ndim == 1
         origins, stats = first_statistics(points, resp, prior.mean, diagonal)
         natural = prior.natural(origins, 1.0 / n_states)

@@ -25,6 +25,7 @@ from dpsvi.families.topics.fit import TopicEstimator
 from dpsvi.families.topics.priors import TINY
 from dpsvi.families.topics.seeds import by_topic, seeded_prior
 from dpsvi.kernels.fold import options_of
+from dpsvi.models.lda.annealed import AnnealedPriors
 from dpsvi.models.lda.kept import KeptPasses, Place
 from dpsvi.models.lda.model import make_model
 from dpsvi.training.driver import one_step
@@ -43,7 +44,7 @@ DEFAULTS = {
 @engine_parameters(
     "documents", without=("n_init",), max_iter=10, learning_decay=None, learning_offset=4.0
 )
-class DPSVILDA(KeptPasses, TopicEstimator):
+class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
     """Latent Dirichlet allocation, fitted by (asynchronous) stochastic variational inference.
 
     Parameters
@@ -117,6 +118,12 @@ class DPSVILDA(KeptPasses, TopicEstimator):
     fewer than 30 tokens), and parameters are averaged over the last third of the passes.
     A callback that ends a fit ends it before that.  `early_stopping`, with the collapsed step, and
     `partial_fit` have a kappa of 0.7 instead.  What ``"auto"`` learns, only `fit` learns.
+
+    Priors that are larger than the default ones keep topics alike from the beginning.  So with the
+    collapsed step and ``learning_decay=None`` a `fit` without `early_stopping` looks for topics
+    with no larger priors than the default ones, and has those that were given for the last third
+    of its passes (`python -m experiments.annealing`).  Clusters without a master have them from
+    the beginning.
 
     On several processes what is remembered of a document stays with one worker: each has documents
     of its own, whatever `sharding` says, and remembers these only.  There must be a master, and for
@@ -216,6 +223,11 @@ class DPSVILDA(KeptPasses, TopicEstimator):
         )  # fmt: skip
 
     def _optimise(self, items, rng, monitor) -> None:
+        self._anneal(self.max_iter - self._n_kept())
+        self._make_all_passes(items, rng, monitor)
+        self._end_annealing()
+
+    def _make_all_passes(self, items, rng, monitor) -> None:
         if self._default().big_start and self._free_schedule() and not self._state.step:
             self._start_big(items, rng, monitor)
         model, phase = self._state.model, self._resumed_phase()

@@ -76,6 +76,7 @@ def with_responsibilities(model: Model) -> Model:
     options = options_of(model.hyper, columns)
     options = options._replace(n_sweeps=min(options.n_sweeps, FIRST_SWEEPS))
     return model._replace(
-        hyper=pack(options), local=responsibilities.local, item_memory=0, value_memory=columns,
+        hyper=pack(options), local=responsibilities.local,
+        scratch=partial(responsibilities.scratch, columns), item_memory=0, value_memory=columns,
         learner="incremental",
     )  # fmt: skip

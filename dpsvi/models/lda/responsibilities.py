@@ -82,6 +82,11 @@ def count_tokens(kept, values, alpha, gamma):
     return known
 
 
+def scratch(columns: int, longest: int) -> int:
+    """Length of ``work.scratch``."""
+    return 5 * columns
+
+
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; incremental, with ``value_memory`` = columns."""
     rows, kept = shared.rows, shared.value_memory
@@ -90,16 +95,15 @@ def local(shared, scale, hyper, items, batch, work):
     zero, half, unit, part = real(0), real(0.5), real(UNIT), real(1 / UNIT)
     times = real(collapsed.OWN)
     options = options_of(hyper, n_columns)
-    c, eta, alpha = real(scale), real(options.eta), options.alpha
-    gamma = work.scratch[:n_columns]
-    phi = work.scratch[n_columns : 2 * n_columns]
-    size = work.scratch[2 * n_columns : 3 * n_columns]
-    prior = work.scratch[3 * n_columns : 4 * n_columns]
+    c, eta = real(scale), real(options.eta)
+    vectors = work.scratch[: 5 * n_columns].reshape((5, n_columns))
+    gamma, phi, size, prior, alpha = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
+    for k in range(n_columns):
+        prior[k], alpha[k] = eta, options.alpha[k]
 
     n = list_words(items, batch, work)
-    topic_sizes(alpha, options.eta, options.sizes, scale, n_rows, work.totals, size)
+    topic_sizes(options.alpha, options.eta, options.sizes, scale, n_rows, work.totals, size)
     smooth = real(n_rows) * eta
-    prior[:] = eta
     for b in range(batch.shape[0]):
         d = batch[b]
         start, stop = items.offsets[d], items.offsets[d + 1]
@@ -120,8 +124,8 @@ def local(shared, scale, hyper, items, batch, work):
                     own = single * real(np.int32(old[k]))
                     # No less than the prior is left.  RACE: a lost write can leave less in lam
                     # than this token has put there, and on the first visit lam lacks it.
-                    document = max(gamma[k] - times * own, real(alpha[k]))
-                    word = max(prior[k] + (c * row[k] - own), prior[k])
+                    document = max(gamma[k] - times * own, alpha[k])
+                    word = prior[k] + max(c * row[k] - own, zero)
                     phi[k] = document * word / max(size[k] - own, smooth)
                     norm += phi[k]
                 norm = unit / norm

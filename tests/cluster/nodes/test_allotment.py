@@ -18,14 +18,14 @@ from dpsvi.training.state import State
 FLOAT = np.dtype(np.float32)
 
 
-def allotment(n_steps=20_000, *, most_blind=0.3, start=10_000, **fields):
+def allotment(n_steps=20_000, *, most_blind=0.3, start=10_000, rate=0.1, **fields):
     """Of a fit that has come to step `start` of a pass of so many, its rates small enough."""
     model = make_model(3, 2, 0.1, 0.1, local_step="collapsed", n_sweeps=5, tol=0.0)
     state = State.start(model, np.random.default_rng(0), 1)
     items = as_items(np.zeros(n_steps + 1, int), [], [], FLOAT)
     passes = Passes(n_steps, 1, 5, 0, 1)
     passes.grant(0, start)
-    job = Job(state, items, passes, robbins_monro(1.0, 0.99), most_blind=most_blind, **fields)
+    job = Job(state, items, passes, robbins_monro(1.0, 0.99, rate), most_blind=most_blind, **fields)
     job = job if job.cluster is not None else job._replace(cluster=Cluster())
     return Allotment(job, strategies.get("decay")())
 
@@ -48,10 +48,12 @@ def test_without_a_bound_on_the_rates_less_is_in_flight():
     assert free.steps(1, 1) == 400, "nobody is there whose steps it could miss"
 
 
-def test_large_rates_bound_what_is_in_flight():
-    early = allotment(start=50)
-    rate = robbins_monro(1.0, 0.99)(np.array([50]))[0]
-    assert 2 * early.steps(1, 2) * rate <= 0.3 * 3.0
+@pytest.mark.parametrize("n_workers", [2, 8, 16])
+def test_large_rates_bound_the_steps_that_a_worker_does_not_see(n_workers):
+    early = allotment(start=200, rate=1.0)
+    rate = robbins_monro(1.0, 0.99)(np.array([200]))[0]
+    unseen = (n_workers - 1) * early.steps(1, n_workers) * rate
+    assert 0.15 < unseen <= 0.3
 
 
 def test_a_slow_worker_gets_fewer_steps():

@@ -313,6 +313,19 @@ def test_a_signal_for_one_worker_ends_that_one(kind, early, corpus_file, tmp_pat
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("where", ["all_gather", "Channel"])
+def test_a_signal_while_a_fit_begins_ends_one_worker(kind, where, corpus_file, tmp_path):
+    """Also when it comes before the worker can say anything to rank 0."""
+    out = tmp_path / "run"
+    faults = {"signalled": [2, where]}
+    run = launch(kind, 3, *arguments(corpus_file, out, 2, *PATIENT, faults=faults))
+    until(lambda: (out / "run.log").exists() and lost(out, 2))
+    go_on(out)
+    assert run.wait() == 0, run.err
+    assert "rank 2 is lost (ended by a signal)" in run.err
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
 def test_a_signal_for_rank_0_does_not_wait_for_long_turns(kind, corpus_file, tmp_path):
     """Workers hear the stop in the middle of their steps, of which one takes a second or two."""
     out = tmp_path / "run"

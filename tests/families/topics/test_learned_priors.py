@@ -26,16 +26,22 @@ def test_topics_without_the_own_counts_of_a_document(corpus):
     lda = DPSVILDA(5, max_iter=2, max_doc_update_iter=9, mean_change_tol=0, random_state=0)
     state = lda.fit(corpus)._state
     found = WithoutOwn(state, items_of(corpus), 5, np.random.default_rng(0))
+    part = found.part(5, 40)
     alpha, eta = state.model.hyper[:5], lda.topic_word_prior_
     lam = lda.components_.astype(np.float64)
     documents, first = documents_of(corpus), 0
     order = np.random.default_rng(0).permutation(corpus.n_items)
-    for d in order[:20]:
+    assert np.array_equal(found.chosen, order)
+    for d in order[5:25]:
         ids, counts = documents[d]
         gamma = alpha + counts.sum() / 5
         _, own = collapsed_step(ids, counts, lam, alpha, 9, 0.0, gamma)
         without = np.maximum(lam[:, ids].T - own, eta) / (lam.sum(axis=1) - own.sum(axis=0))
-        rows = found.basis[first : first + len(ids)]
+        rows = part.basis[first : first + len(ids)]
+        np.testing.assert_array_equal(
+            part.seen.value[first : first + len(ids)] + part.hidden.value[first : first + len(ids)],
+            counts,
+        )
         np.testing.assert_allclose(rows, without, rtol=2e-2, atol=1e-6)
         first += len(ids)
     visible = found.seen.value.sum() + found.hidden.value.sum()
@@ -121,12 +127,50 @@ def test_twice_the_best_concentration_is_taken(perplexities, expected, monkeypat
         def __init__(self, *given):
             pass
 
-        def log_likelihood(self, alpha):
-            return -self.n_hidden * np.log(perplexities.get(float(np.sum(alpha)) / 5, 200))
+        def __len__(self):
+            return 10
+
+        def part(self, first, last):
+            return self
+
+        def log_likelihoods(self, alpha):
+            each = -self.n_hidden * np.log(perplexities.get(float(np.sum(alpha)) / 5, 200))
+            return np.full(10, each / 10)
 
     monkeypatch.setattr(learned_priors, "WithoutOwn", Without)
     found = learned_concentration(None, None, np.full(2, 0.5), 5.0, None)
     assert found == 5 * expected
+
+
+def test_documents_are_asked_until_they_tell_the_best(monkeypatch):
+    """Differences like those of real documents: chance may hide the best from a few of them."""
+    rng, truth, asked = np.random.default_rng(0), {0.5: 0.3, 1: 0.0, 2: 0.04, 4: 0.5}, []
+
+    class Without:
+        n_hidden = 1000.0
+
+        def __init__(self, *given):
+            self.each = {t: -2 - mean + rng.normal(size=2000) for t, mean in truth.items()}
+
+        def __len__(self):
+            return 2000
+
+        def part(self, first, last):
+            self.span = slice(first, last)
+            return self
+
+        def log_likelihoods(self, alpha):
+            total = float(np.sum(alpha)) / 5
+            asked.append((total, self.span.start))
+            return self.each.get(total, np.full(2000, -50.0))[self.span]
+
+    monkeypatch.setattr(learned_priors, "WithoutOwn", Without)
+    found = []
+    for _ in range(20):
+        found.append(learned_concentration(None, None, np.full(2, 0.5), 5.0, None) / 10)
+    assert set(found) <= {1, 2} and found.count(1) >= 15
+    assert {total for total, first in asked if first} == {0.5, 1, 2}, "others are out at once"
+    assert (4, 0) in asked and (0.5, 1600) not in asked
 
 
 def test_ranges(corpus):

@@ -1,0 +1,68 @@
+"""Annealed priors of LDA: large ones are asked for at once, but topics are found with small ones.
+
+A prior of .1 for each of 1,000 topics weighs as much as 100 tokens: documents of fewer tokens then
+belong to all topics alike, and topics that are alike stay so.  So a fit looks for topics with no
+larger priors than the default ones, and takes those it was given for the last third of the
+passes, over which the parameters are averaged.  The objective at the end is the one that was asked
+for; what changes is the optimum that is found (after deterministic annealing, Rose 1998).  The
+mean-field step, which is the paper's, steps whose sizes the user gives, and clusters without a
+master are left as they are.
+
+`python -m experiments.annealing` compares both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpsvi.families.topics.defaults import default_alpha
+
+SHARE = 2, 3  # of the passes are made with small priors; then the parameters begin to average
+
+
+class AnnealedPriors:
+    """The part of LDA's estimator that begins with small priors."""
+
+    _asked: tuple | None = None  # priors, and the pass from which on they hold; while a fit runs
+
+    def _first_priors(self, alpha, eta) -> tuple:
+        """The priors that a fit begins with, where `alpha` and `eta` are asked for."""
+        most = default_alpha(self.n_components)
+        alpha = alpha * min(1.0, most / float(np.mean(alpha)))
+        if np.ndim(eta) == 0:  # else each word has a prior of its own, which is knowledge
+            eta = min(eta, self._default().eta(self.n_components))
+        return alpha, eta
+
+    def _anneal(self, n_passes: int) -> None:
+        """Prepare for a fit of `n_passes` passes: give the model its first priors."""
+        if self.local_step != "collapsed" or self._state.step:
+            return
+        if self.early_stopping or not self._free_schedule():
+            return  # the step sizes know of no last third
+        options = self._engine().options
+        if options and (self.cluster or options()).make_strategy().topology == "peers":
+            return  # nobody tells nodes without a master
+        alpha, eta = self._used_priors(self._state.model)
+        asked = alpha.copy(), eta.copy() if np.ndim(eta) else eta
+        first = self._first_priors(*asked)
+        turn = SHARE[0] * n_passes // SHARE[1]
+        if turn and any(np.any(np.not_equal(*pair)) for pair in zip(asked, first, strict=True)):
+            self._asked = (*asked, turn)
+            self._set_priors(self._state.model, *first)
+
+    def _reached(self, epoch, state) -> None:
+        """Take the priors that were asked for, if their time has come."""
+        if self._asked is not None and epoch >= self._asked[-1] - 1e-9:
+            self._set_priors(state.model, *self._asked[:-1])
+
+    def _end_annealing(self) -> None:
+        """Give the fitted model the priors that were asked for, however the fit has ended."""
+        if self._asked is not None:
+            self._use_priors(*self._asked[:-1])
+            del self._asked
+
+    def _set_priors(self, model, alpha, eta) -> None:
+        """Change `model` in place: engines have its arrays, and send them to workers."""
+        new = self._model(model.shape[0], alpha, eta)
+        model.hyper[:] = new.hyper
+        model.prior[...] = new.prior

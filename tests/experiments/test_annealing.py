@@ -1,0 +1,24 @@
+"""Annealed priors beside priors that hold from the beginning."""
+
+import json
+
+from scipy.sparse import csr_array
+from tools.corpus_writers import write
+
+from experiments.annealing import main
+
+
+def test_from_end_to_end(rng, tmp_path):
+    """Two fits of the same seed, which differ where the priors are larger than the default ones."""
+    counts = csr_array(rng.poisson(0.4, size=(80, 30)))
+    path = write(tmp_path, counts, "uci", gz=True).rename(tmp_path / "docword.small.txt.gz")
+    out = tmp_path / "out"
+    for name, alpha in (("large", "2"), ("small", "0.001")):
+        given = ["--topics", "6", "--passes", "4", "--alpha", alpha, "--eta", "0.001"]
+        main([str(path), *given, "--name", name, "--out", str(out)])
+        found = json.loads((out / f"{name}.json").read_text())
+        (row,) = found["rows"]
+        assert found["git"] is not None and row["corpus"] == "small"
+        differ = row["plain"]["perplexity"] != row["annealed"]["perplexity"]
+        assert differ == (name == "large")
+        assert "| small | 6 | 4 |" in (out / f"{name}.md").read_text()

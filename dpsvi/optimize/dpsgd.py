@@ -17,6 +17,7 @@ from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.ranks.world import agree
 from dpsvi.errors import as_random_state, check_choice, check_number, resolve_jobs
 from dpsvi.optimize.objective import Objective, from_callable
+from dpsvi.training import absa
 from dpsvi.training.job import Job
 from dpsvi.training.ledger import Passes
 from dpsvi.training.state import State
@@ -25,6 +26,7 @@ _COMPLETED, _STOPPED = 0, 99  # `status`, as SciPy has it
 _HISTORY = np.dtype(
     [("epoch", float), ("njev", int), ("seconds", float), ("rate", float), ("fun", float)]
 )
+_GROWTH = np.dtype([("epoch", int), ("eigenvalue", float), ("batch_size", int)])
 _EXCHANGES = np.dtype([(name, get_type_hints(Exchange)[name]) for name in Exchange._fields])
 
 
@@ -51,6 +53,10 @@ class DPSGD:
         nothing in rows that a step does not touch.  ``learning_rate * weight_decay`` must be < 1.
     batch_size : int, >= 1, default=32
         Items whose mean gradient makes a step, S.
+    max_batch_size : int, >= batch_size, or None, default=None
+        Batches, and with them the rate, double up to this size as the curvature falls
+        (:mod:`dpsvi.training.absa`), which is looked at after every pass.  None: they do not.  Not
+        with ``engine="mpi"``.
     max_iter : int, >= 0, default=10
         Passes over the items; each visits every item once, in a new random order.
     engine : {"serial", "threads", "mpi", "simulated"}, default="threads"
@@ -97,6 +103,7 @@ class DPSGD:
     learning_offset: float = 1.0
     weight_decay: float = 0.0
     batch_size: int = 32
+    max_batch_size: int | None = None
     max_iter: int = 10
     engine: str = engines.DEFAULT
     n_jobs: int | None = None
@@ -119,6 +126,13 @@ class DPSGD:
         check_number("max_iter", self.max_iter, low=0, integer=True)
         check_choice("engine", self.engine, engines.names())
         engine = engines.get(self.engine)
+        if self.max_batch_size is not None:
+            check_number("max_batch_size", self.max_batch_size, low=self.batch_size, integer=True)
+            if engine.collective:
+                raise ValueError(
+                    f"max_batch_size must be None for engine={self.engine!r}: its ranks have one "
+                    f"batch_size, got {self.max_batch_size!r}"
+                )
         if resolve_jobs(self.n_jobs) != 1 and engine.one_thread:
             raise ValueError(f"engine={self.engine!r} runs one thread, got n_jobs={self.n_jobs!r}")
         if self.local_steps is not None:
@@ -170,7 +184,9 @@ class DPSGD:
             if there is none); ``exchanges``, a structured array of the updates in the order in
             which the master merged them, with the fields ``worker``, ``n_items``, ``n_bytes``,
             ``waited`` and ``seconds`` (of the worker) and ``staleness`` (global steps), empty
-            without a master.  Over MPI every rank gets the same x; history, exchanges and calls
+            without a master; ``growth``, a structured array of the looks at the curvature, with
+            the fields ``epoch``, ``eigenvalue`` and ``batch_size`` (from then on), empty without
+            `max_batch_size`.  Over MPI every rank gets the same x; history, exchanges and calls
             are those of rank 0.
 
         Raises
@@ -196,7 +212,11 @@ class DPSGD:
             observe_every=self.evaluate_every, observer=observer, cluster=self.cluster,
             report=report,
         )  # fmt: skip
-        ended = engines.get(self.engine).fit(job)
+        fit = engines.get(self.engine).fit
+        if self.max_batch_size is None:
+            ended = fit(job)
+        else:
+            ended = absa.fit(fit, job, self.max_batch_size)
         result = OptimizeResult(
             x=state.natural().reshape(x0.shape), success=not ended,
             status=_STOPPED if ended else _COMPLETED,
@@ -204,6 +224,7 @@ class DPSGD:
             nit=state.items // objective.n_items, njev=state.step,
             nfev=0 if fun is None else len(history), history=np.array(history, _HISTORY),
             exchanges=np.array(report.get("exchanges", []), _EXCHANGES),
+            growth=np.array(report.get("growth", []), _GROWTH),
         )  # fmt: skip
         if result.nfev:
             result.fun = history[-1][-1]

@@ -7,7 +7,8 @@ that each has seen as weights::
     v <- sum_k n_k u_k / sum_k n_k        over max(1, C n) clients k
 
 This is :mod:`dpsvi.strategies.local_sgd` with other clients in every round: convex, so v stays a
-valid natural parameter.  Take ``sharding="shard"``, and ``local_steps`` of E passes over a shard.
+valid natural parameter.  Take ``sharding="shard"``, and as many ``local_steps`` as a shard has:
+that is E = 1, the most, since a round ends where a pass of a shard does.
 A client's statistics stand for the data of all, so those who are not drawn are forgotten for a
 while: the larger C n, the less; :mod:`dpsvi.strategies.pvi` forgets nobody.
 

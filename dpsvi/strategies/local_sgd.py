@@ -11,8 +11,12 @@ convex, so v stays a valid natural parameter.
 Post-local SGD (Lin et al. 2020) makes rounds of one local step at first, so that all workers see
 each other while much still changes, and longer ones when a share of the passes is over.
 
-With ``sharding="shard"`` and ``local_steps`` of E passes over a shard this is federated averaging
+With ``sharding="shard"`` and as many ``local_steps`` as a shard has this is federated averaging
 with all clients in every round; :mod:`dpsvi.strategies.fedavg` draws some of them.
+
+Where the steps of a fit are not so many that all workers have equal parts of the last round, fewer
+of them take part in it, and their mean moves v as far as that of all would: choose ``local_steps``
+that divide a worker's part of a pass, or leave them to the engine, which makes parts smaller then.
 """
 
 from __future__ import annotations

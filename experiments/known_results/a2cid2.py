@@ -68,9 +68,9 @@ def outcome(rows: dict) -> Outcome:
     loss = {name: median(row, score) for name, row in rows.items()}
     return Outcome(
         [near[MOMENTUM] <= 1.1 * near[TWICE], loss[MOMENTUM] <= 1.1 * loss[TWICE]],
-        f"Squared distances are {near[MOMENTUM] / near[PLAIN]:.2f} times those of plain gossip "
-        f"with momentum, and {near[TWICE] / near[PLAIN]:.2f} times with twice as many exchanges; "
-        f"the loss is {loss[PLAIN]:.3f} plain, {loss[MOMENTUM]:.3f} with momentum and "
+        f"With momentum squared distances are {near[MOMENTUM] / near[PLAIN]:.2f} times those of "
+        f"plain gossip, with twice as many exchanges {near[TWICE] / near[PLAIN]:.2f} times; the "
+        f"loss is {loss[PLAIN]:.3f} plain, {loss[MOMENTUM]:.3f} with momentum and "
         f"{loss[TWICE]:.3f} with twice as many exchanges (within a tenth counts as the same).",
         ["form", "squared distance, one rate", "rate", "test loss", "test error, %", "messages"],
         [

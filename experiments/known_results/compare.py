@@ -80,15 +80,15 @@ def sooner(run: dict, target: float, clock: int) -> float:
 
 
 def spread(numbers: Sequence[float], form: str = ".3f") -> str:
-    """Median and range, as tables have them.
+    """Median and range, as tables have them; one number where all are the same.
 
     Examples
     --------
-    >>> spread([0.2, 0.1, 0.4])
-    '0.200 (0.100-0.400)'
+    >>> spread([0.2, 0.1, 0.4]), spread([3, 3], "g")
+    ('0.200 (0.100-0.400)', '3')
     """
     texts = [
         "never" if number == math.inf else format(number, form)
         for number in (statistics.median(numbers), min(numbers), max(numbers))
     ]
-    return f"{texts[0]} ({texts[1]}-{texts[2]})"
+    return texts[0] if texts[1] == texts[2] else f"{texts[0]} ({texts[1]}-{texts[2]})"

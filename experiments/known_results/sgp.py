@@ -64,7 +64,7 @@ def run(seeds, workers: int = WORKERS, passes: int = PASSES) -> dict:
 
 
 def _after(seconds: float) -> str:
-    return f"{seconds:.2f} s" if math.isfinite(seconds) else "no time"
+    return f"after {seconds:.2f} s" if math.isfinite(seconds) else "never"
 
 
 def outcome(rows: dict) -> Outcome:
@@ -82,7 +82,7 @@ def outcome(rows: dict) -> Outcome:
         f"Over the slow link all-reduce takes {ratio['SGP']:.2f} times as long as SGP and "
         f"{ratio['OSGP']:.2f} times as long as OSGP, over the fast one {near['SGP']:.2f} and "
         f"{near['OSGP']:.2f} times; SGP has {worse['SGP']:+.1f} points of test error, OSGP "
-        f"{worse['OSGP']:+.1f}. A loss of {TARGET} is reached after {_after(needed['all-reduce'])} "
+        f"{worse['OSGP']:+.1f}. A loss of {TARGET} is reached {_after(needed['all-reduce'])} "
         f"by all-reduce, {_after(needed['SGP'])} by SGP and {_after(needed['OSGP'])} by OSGP.",
         ["entrant", "rate", "seconds, slow", "seconds, fast", f"seconds to {TARGET}, slow",
          "test loss", "test error, %"],

@@ -10,6 +10,7 @@ from experiments.dpsgd.theorem import gradient
 from experiments.known_results import __main__ as command
 from experiments.known_results import (
     a2cid2,
+    absa,
     admm,
     clients,
     easgd,
@@ -33,7 +34,7 @@ def full_gradient(x):
 
 def test_images_have_one_use():
     found = parts()
-    assert [len(found[part].y) for part in ("train", "tuning", "test")] == [1040, 307, 450]
+    assert [len(found[part].y) for part in ("train", "tuning", "test")] == [1024, 323, 450]
     rows = np.concatenate([found[part].X for part in found])
     assert len(np.unique(rows, axis=0)) > 1790, "few images are equal, and none is used twice"
 
@@ -73,7 +74,7 @@ def test_what_is_said_of_runs():
 def test_a_rate_is_that_of_the_steps_of_a_worker():
     """The mean of two workers, with half of all images each, takes one full gradient step."""
     seen = []
-    fit("local_sgd", 0.5, 3, n=2, passes=1, batch=520, look=seen.append)
+    fit("local_sgd", 0.5, 3, n=2, passes=1, batch=512, look=seen.append)
     x0 = start(3)
     np.testing.assert_allclose(seen[-1], x0 - 0.5 * full_gradient(x0), rtol=1e-10, atol=1e-12)
 
@@ -182,6 +183,7 @@ def test_plain_gossip_has_no_momentum():
         (fedavg, {"clients": 4, "visits": 1, "target": 0.4, "most": {"FedAvg": 3, "FedSGD": 5}}),
         (admm, {"workers": (3,), "rates": (0.001,), "penalties": (2.5,), "cycles": 3}),
         (gala, {"workers": 3, "passes": 1, "rates": (0.1, 0.3)}),
+        (absa, {"passes": 2}),
     ],
     ids=lambda value: value.__name__.rsplit(".", 1)[1] if hasattr(value, "TITLE") else "",
 )

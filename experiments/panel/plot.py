@@ -44,8 +44,9 @@ def plot(records: Sequence[dict], path: Path) -> None:
     """Draw every corpus at the number of topics that :func:`cells.main_topics` says.
 
     A point of ours is a fit of its own, over 3, 10, 30 or 100 passes, and so is one of topica's or
-    pyrmallet's, over 10 to 1,125; those of other peers are moments of one run.  Where several seeds were fitted, the first is drawn.  A corpus without that number of
-    topics is drawn at the nearest one.
+    pyrmallet's, over 10 to 1,125; those of other peers are moments of one run.  Where several seeds
+    were fitted, the first is drawn.  A corpus without that number of topics is drawn at the nearest
+    one.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from experiments.panel.settings import OURS  # noqa: E402
 # have a dash each, so that the picture also survives a grey printer.
 _COLOURS = {
     OURS: "#0072B2", "sklearn": "#D55E00", "gensim": "#009E73", "tomotopy": "#000000",
-    "topica": "#CC79A7", "pyrmallet": "#E69F00", "bigartm": "#56B4E9",
+    "topica": "#CC79A7", "pyrmallet": "#E69F00", "artm": "#56B4E9",
 }  # fmt: skip
 _OTHER = "#808000"
 _SOLID, _DASHED, _DOTTED, _MIXED = "-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5))

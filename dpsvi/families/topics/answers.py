@@ -12,7 +12,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.corpus import Corpus
-from dpsvi.errors import check_choice, check_flag, check_number
+from dpsvi.errors import check_choice, check_flag, check_number, resolve_jobs
 from dpsvi.estimators.items import count
 from dpsvi.evaluation import completion
 from dpsvi.expfam import dirichlet
@@ -161,18 +161,22 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         size = self._sizes if "_sizes" in vars(self) else column_sums(self._natural(state))
         used = np.zeros(self._n_words(state), bool)
         used[items.index] = True
+        index = items.index
+        if 2 * np.count_nonzero(used) < len(used):  # else renaming costs more than it spares
+            index = (np.cumsum(used, dtype=np.int32) - 1)[index]
+        else:
+            used[:] = True
         words = np.flatnonzero(used)
-        place = np.cumsum(used, dtype=np.int32) - 1
         weights, shift = _weights(self._natural(state, words), size, mean_field)
         basis = aligned((len(words), state.model.shape[1]), FLOAT)
         basis[:, : len(size)] = weights
-        return basis, shift, as_items(items.offsets, place[items.index], items.value, FLOAT)
+        return basis, shift, as_items(items.offsets, index, items.value, FLOAT)
 
     def _complete(self, state, items, seed=0) -> completion.Completion:
         topics, _ = self._basis(state, mean_field=False)
         return completion.completion_perplexity(
             topics, Corpus(*items, len(topics)), self._alpha(state),
-            word_counts=self._word_counts, seed=seed, n_jobs=self._n_threads,
+            word_counts=self._word_counts, seed=seed, n_jobs=resolve_jobs(self.n_jobs),
         )  # fmt: skip
 
     @property
@@ -200,23 +204,20 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         check_is_fitted(self, "_state")
         check_flag("normalize", normalize)
         mean_field = self._started["local_step"] == "mean_field"
-        theta, *_ = self._infer(self._read(X, reset=False), mean_field)
-        if normalize:
-            theta = theta / theta.sum(axis=1, keepdims=True)
-        return theta if getattr(X, "dtype", None) == np.float32 else theta.astype(np.float64)
+        basis, _, items = self._basis_of(self._read(X, reset=False), mean_field)
+        real = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+        theta = np.empty((count(items), self._n_topics(self._state)), real)
+        completion.infer_proportions(
+            basis, self._padded_alpha(basis), items, theta, normalize=normalize,
+            digamma=mean_field, n_jobs=resolve_jobs(self.n_jobs), **_INFER,
+        )  # fmt: skip
+        return theta
 
-    def _infer(self, items, mean_field):
-        """Gamma, (D, K), and sum_w c log norm, (D,), of documents; each on its own.
-
-        Behind them the units of the words, and the items whose words these are.
-        """
-        basis, shift, items = self._basis_of(items, mean_field)
-        n_topics, alpha = self._n_topics(self._state), np.zeros(basis.shape[1], np.float32)
-        alpha[:n_topics] = self._alpha(self._state)
-        gamma, log_norm = completion.infer_documents(
-            basis, alpha, items, digamma=mean_field, n_jobs=self._n_threads, **_INFER
-        )
-        return gamma[:, :n_topics], log_norm, shift, items
+    def _padded_alpha(self, basis):
+        """Alpha of every column of `basis`."""
+        alpha = np.zeros(basis.shape[1], np.float32)
+        alpha[: self._n_topics(self._state)] = self._alpha(self._state)
+        return alpha
 
     def perplexity(self, X: Any, kind: Literal["completion", "bound"] = "completion") -> float:
         """Perplexity of documents; lower is better.
@@ -256,7 +257,12 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return self._complete(self._state, self._read(X, reset=False), seed)
 
     def _bound_per_token(self, items) -> float:
-        gamma, log_norm, shift, items = self._infer(items, mean_field=True)
+        basis, shift, items = self._basis_of(items, mean_field=True)
+        gamma, log_norm = completion.infer_documents(
+            basis, self._padded_alpha(basis), items, digamma=True,
+            n_jobs=resolve_jobs(self.n_jobs), **_INFER,
+        )  # fmt: skip
+        gamma = gamma[:, : self._n_topics(self._state)]
         item = np.repeat(np.arange(count(items)), np.diff(items.offsets))
         log_norm += np.bincount(item, items.value * shift[items.index], count(items))
         lengths = np.add.reduceat(np.append(items.value, 0.0), items.offsets[:-1])

@@ -232,7 +232,9 @@ class Strategy:
     replicas : bool
         Whether every worker has parameters of its own.  The mean of n of them (`averaged`) moves by
         1/n of what one step moves its own, so a step with rate rho is then made with
-        ``1 - (1 - rho)**n``: all together forget as fast, counted in items, as a serial fit.
+        ``1 - (1 - rho)**n`` where a rate is the share of a new estimate (``ESTIMATES`` of
+        :mod:`dpsvi.learners`), else with ``n rho``: all together move as fast, counted in items, as
+        a serial fit.
     refuses : dict of str
         Options of a :class:`dpsvi.cluster.Cluster` that must keep their default, and why.  The
         constructor may add some.

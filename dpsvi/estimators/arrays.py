@@ -78,9 +78,12 @@ class ArrayEstimator(SVIEstimator):
     def _n_kept(self, items) -> int:
         """Of how many items a fit can keep local parameters, if the model has a use for them.
 
-        Of none where workers hold no items of their own: one may be elsewhere next time.
+        Of none where there is no master: its nodes remember nothing.
         """
-        return 0 if self._engine().options else count(items)
+        options = self._engine().options
+        if options and (self.cluster or options()).make_strategy().topology == "peers":
+            return 0
+        return count(items)
 
     def _again(self, items) -> State:
         """The same parameters and clock for other data; the state there is stays as it is."""

@@ -12,7 +12,7 @@ import numpy as np
 from dpsvi import engines, learners
 from dpsvi.base import Engine, Model
 from dpsvi.cluster.options import Cluster
-from dpsvi.cluster.ranks.prepare import check_counts_once
+from dpsvi.cluster.ranks.prepare import check_counts_once, check_remembers
 from dpsvi.errors import as_random_state, check_choice, check_flag, check_number, resolve_jobs
 from dpsvi.training import schedules
 
@@ -66,10 +66,11 @@ class RunParameters:
         self._schedule()
 
     def _check_counts_once(self, what: str) -> None:
-        """Check that workers, if there are any, can fit `what` by changes of statistics."""
+        """Check that workers, if there are any, can fit `what` by changes of what they remember."""
         options = self._engine().options
         if options:
             check_counts_once(self.cluster or options(), what)
+            check_remembers(self.cluster or options())
 
     def _engine(self) -> Engine:
         return engines.get(self.engine)

@@ -60,6 +60,7 @@ def log_densities(x, standard, origins, y, log_p):
 def add_stats(x, weight, origins, y, stats):
     """Add a block's sums of ``r | r | r x | r x x^T | r``, r = `weight`, x from the origins.
 
+    Weights may be negative.
     Of ``r x x^T`` only the lower triangle is added, see :func:`mirror`, or the diagonal.  Arrays as
     in :func:`log_densities`; `weight` is (K, BLOCK).
     """
@@ -67,10 +68,11 @@ def add_stats(x, weight, origins, y, stats):
     diagonal = stats.shape[1] == 2 * n + 3
     for k in range(n_components):
         r, row = weight[k], stats[k]
-        mass = 0.0
+        mass, size = 0.0, 0.0
         for i in range(BLOCK):
             mass += r[i]
-        if mass == 0.0:
+            size += abs(r[i])
+        if size == 0.0:
             continue
         row[0] += mass
         row[1] += mass

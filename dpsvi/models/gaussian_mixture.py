@@ -60,7 +60,7 @@ def local(shared, scale, hyper, items, batch, work):
     options = options_of(hyper)
     expected = work.expected[0].reshape(options.prior.shape)
     expect(work.totals, scale, hyper, expected)
-    return add_points(items, batch, expected, options.origins, work)
+    return add_points(shared.item_memory, items, batch, expected, options.origins, work)
 
 
 def make_model(weight_concentration: float, prior: Prior, origins) -> Model:
@@ -153,11 +153,11 @@ class DPSVIGaussianMixture(MixtureEstimator):
         mean_prior: ArrayLike | None = None, degrees_of_freedom_prior: float | None = None,
         covariance_prior: ArrayLike | None = None,
         init_params: Literal["merge", "kmeans", "random"] = "merge",
-        **run: Unpack[RestartOptions],
+        incremental: bool = False, **run: Unpack[RestartOptions],
     ) -> None:  # fmt: skip
         super().__init__(
             n_components, covariance_type, mean_precision_prior, mean_prior,
-            degrees_of_freedom_prior, covariance_prior, init_params,
+            degrees_of_freedom_prior, covariance_prior, init_params, incremental,
         )  # fmt: skip
         self.weight_concentration_prior = weight_concentration_prior
 

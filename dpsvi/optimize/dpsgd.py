@@ -39,7 +39,8 @@ class DPSGD:
     Parameters
     ----------
     learning_rate : float, > 0, default=0.01
-        Step size of the first step.
+        Step size of the first step.  Strategies that take the mean of n replicas let each of them
+        step n times as far, since their mean moves by 1/n of that.
     learning_decay : float, in [0, 1], default=0.0
         kappa of ``rate_t = learning_rate * (1 + t / learning_offset) ** -learning_decay`` for
         step t = 0, 1, ...; 0 is a constant rate, the paper's.

@@ -50,6 +50,9 @@ class Member(NamedTuple):
         callable makes of the draws, and their mean.
     phases : tuple of dict
         Parameters of fits that call the engine several times: from one pass on, or from another.
+    remembered : callable(data, state) -> array, or None
+        ``lam - prior`` as the sum of what incremental passes to `data` remember in a state, of
+        models that have such passes.
     monotone : bool
         Full batches at rate 1 are coordinate ascent, so that no step lowers the bound.
     """
@@ -63,6 +66,7 @@ class Member(NamedTuple):
     laws: Callable[..., dict]
     means: Callable[..., dict] = lambda estimator: {}
     phases: tuple[dict, ...] = ()
+    remembered: Callable[..., Any] | None = None
     monotone: bool = True
 
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from dpsvi import DPSVIDPMixture
 from members import Member
-from members.gaussian_mixture import component_laws, data, degenerate, inverse
+from members.gaussian_mixture import component_laws, data, degenerate, inverse, remembered
 
 
 def laws(mixture, data):
@@ -65,4 +65,6 @@ MEMBER = Member(
     ),
     laws=laws,
     means=means,
+    phases=({"incremental": True},),
+    remembered=remembered,
 )

@@ -7,6 +7,7 @@ from reference import laws as known
 from scipy import stats
 
 from dpsvi import DPSVIGaussianMixture
+from dpsvi.families.mixtures.mixture import options_of
 from members import Member
 
 
@@ -63,6 +64,17 @@ def means(mixture):
     return {"covariances": (lambda draws: inverse(draws["covariances"]), mixture.precisions_)}
 
 
+def remembered(data, state):
+    """Sums over points of r times 1, 1, x, x x^T and 1, from the origin of each component."""
+    X, options = data["X"], options_of.py_func(state.model.hyper)
+    rows = []
+    for r, origin in zip(state.shared.item_memory[: len(X)].T, options.origins, strict=True):
+        shift = X - origin
+        square = np.einsum("n,ni,nj->ij", r, shift, shift)
+        rows.append([r.sum(), r.sum(), *(r @ shift), *square.ravel(), r.sum()])
+    return np.ravel(rows)[None]
+
+
 MEMBER = Member(
     estimator=partial(
         DPSVIGaussianMixture,
@@ -90,4 +102,6 @@ MEMBER = Member(
     ),
     laws=laws,
     means=means,
+    phases=({"incremental": True},),
+    remembered=remembered,
 )

@@ -65,6 +65,11 @@ def means(hmm):
     return {"covars": (lambda draws: inverse(draws["covars"]), inverse(hmm.covars_[None])[0])}
 
 
+def remembered(data, state):
+    """Statistics of sequences are kept as they are."""
+    return state.shared.item_memory[: len(data["lengths"])].sum(axis=0, keepdims=True)
+
+
 MEMBER = Member(
     estimator=partial(DPSVIHMM, n_components=3, random_state=0, batch_size=32, max_iter=20),
     data=data,
@@ -86,4 +91,6 @@ MEMBER = Member(
     ),  # fmt: skip
     laws=laws,
     means=means,
+    phases=({"incremental": True},),
+    remembered=remembered,
 )

@@ -7,6 +7,7 @@ import scipy.sparse
 from scipy import stats
 
 from dpsvi import DPSVIPoissonFactorization
+from dpsvi.models.poisson_factorization.remembered import UNIT
 from members import Member
 
 ITEMS = np.random.default_rng(7).gamma(0.3, 2.0, (3, 30))
@@ -47,6 +48,16 @@ def laws(model, data):
     }
 
 
+def remembered(data, state):
+    """Counts of items times the shares that are kept of them; E[theta] of all users."""
+    X, shared = data["X"], state.shared
+    n_users, columns = X.shape[0], shared.rows.shape[1]
+    phi, sums = shared.value_memory / UNIT, np.zeros(shared.rows.shape)
+    np.add.at(sums, X.indices, X.data[:, None] * phi)
+    sums[-1] = shared.item_memory[:n_users, columns:].sum(axis=0)
+    return sums
+
+
 MEMBER = Member(
     estimator=partial(
         DPSVIPoissonFactorization,
@@ -71,4 +82,6 @@ MEMBER = Member(
         user_rate_mean=2.0, item_rate_mean=2.0,
     ),  # fmt: skip
     laws=laws,
+    phases=({"incremental": True},),
+    remembered=remembered,
 )

@@ -19,7 +19,7 @@ from sklearn.mixture import BayesianGaussianMixture
 from dpsvi.engines import fit
 from dpsvi.estimators.items import dense_items
 from dpsvi.expfam import dirichlet, normal_gamma, normal_wishart
-from dpsvi.expfam.gaussian import first_statistics
+from dpsvi.expfam.gaussian import first_statistics, statistics
 from dpsvi.families.mixtures import mixture
 from dpsvi.kernels.digamma import digamma
 from dpsvi.models import gaussian_mixture as gm
@@ -486,3 +486,15 @@ def test_weights_move_components(init_params, rng):
     np.testing.assert_allclose(mixture.means_[order], [[0, 0], [10, 10]], atol=0.3)
     score = mixture.history_[-1]["score"]
     assert score == pytest.approx(np.average(mixture.score_samples(X), weights=weight), abs=0.3)
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_weights_that_cancel_have_statistics(diagonal, rng):
+    """Changes of responsibilities have any sign, and may sum to 0."""
+    X, origins = rng.normal(size=(2, 3)), np.zeros((1, 3))
+    one, other, both = (
+        statistics(X, np.array(r)[:, None], origins, diagonal)
+        for r in ([0.5, 0.0], [0.0, -0.5], [0.5, -0.5])
+    )
+    assert np.abs(both).max() > 0.1
+    np.testing.assert_allclose(both, one + other, atol=1e-15)

@@ -7,7 +7,8 @@ from scipy import stats
 from scipy.optimize import brentq, linear_sum_assignment
 from scipy.special import digamma, gammaln, polygamma
 
-from dpsvi import DPSVIPoissonFactorization
+from dpsvi import DPSVIPoissonFactorization, VirtualCluster
+from dpsvi.cluster.virtual import Timing
 from dpsvi.expfam import gamma
 from dpsvi.kernels.digamma import exp_digamma
 from dpsvi.kernels.jit import kernel
@@ -128,6 +129,18 @@ def settle_once(users, size):
     return e[:, None] + size, e
 
 
+def sweep(X, shape, exposure, users):
+    """One iteration over all users, then all items: the batch algorithm of Gopalan et al."""
+    rate, _ = settle(shape, exposure, C, C1, C1 / D1)
+    size = (shape / rate).sum(axis=0)
+    log_theta = digamma(users) - np.log(settle_once(users, size)[0])
+    phi = np.exp(log_theta[:, None, :] + (digamma(shape) - np.log(rate))[None])
+    y_phi = X[:, :, None] * phi / phi.sum(axis=2, keepdims=True)
+    users = A + y_phi.sum(axis=1)
+    theta = users / settle_once(users, size)[0]
+    return C + y_phi.sum(axis=0), theta.sum(axis=0), users
+
+
 def full_batch(X, max_iter, n_components=3, **more):
     return DPSVIPoissonFactorization(
         n_components, batch_size=len(X), learning_rate=1.0, max_iter=max_iter, random_state=3,
@@ -166,30 +179,36 @@ def test_users_go_on_where_the_last_visit_ended(rng):
         **PRIOR, max_user_iter=1, user_tol=0,
     ).fit(X)  # fmt: skip
 
-    def sweep(shape, exposure, users):
-        rate, _ = settle(shape, exposure, C, C1, C1 / D1)
-        size = (shape / rate).sum(axis=0)
-        log_theta = digamma(users) - np.log(settle_once(users, size)[0])
-        phi = np.exp(log_theta[:, None, :] + (digamma(shape) - np.log(rate))[None])
-        y_phi = X[:, :, None] * phi / phi.sum(axis=2, keepdims=True)
-        users = A + y_phi.sum(axis=1)
-        theta = users / settle_once(users, size)[0]
-        return C + y_phi.sum(axis=0), theta.sum(axis=0), users
-
     for i in (0, 1, 5, 50, 398):
-        for wanted, got in zip(sweep(*seen[i]), seen[i + 1], strict=True):
+        for wanted, got in zip(sweep(X, *seen[i]), seen[i + 1], strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-7)
     # and so the last users are exact for the last items, however few sweeps a visit has
     shape, exposure, users = seen[-1]
     for _ in range(500):
-        users = sweep(shape, exposure, users)[2]
+        users = sweep(X, shape, exposure, users)[2]
     np.testing.assert_allclose(seen[-1][2], users, rtol=1e-3)
 
 
+@pytest.mark.parametrize("engine", ["serial", "simulated"])
+def test_incremental_passes_end_where_the_batch_algorithm_does(engine, rng):
+    X, seen = rng.poisson(1.0, (40, 7)).astype(float), []
+
+    def look(event):
+        lam = event.state.natural()
+        seen.append((lam[:-1, :3], lam[-1, :3], event.state.shared.item_memory[:40, :3].copy()))
+
+    DPSVIPoissonFactorization(
+        3, batch_size=8, max_iter=2000, random_state=3, incremental=True, callbacks=[look],
+        engine=engine, cluster=VirtualCluster(n_workers=4) if engine == "simulated" else None,
+        **PRIOR, max_user_iter=1, user_tol=0,
+    ).fit(X)  # fmt: skip
+    for wanted, got in zip(sweep(X, *seen[-1]), seen[-1], strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-3)  # kept in 16 bits
+
+
 @pytest.mark.parametrize("engines", [("serial", "mpi"), ("mpi", "serial")], ids="-".join)
-def test_engines_that_keep_users_and_those_that_do_not_go_on_with_each_other(
-    engines, rng, tmp_path
-):
+def test_engines_go_on_with_each_other(engines, rng, tmp_path):
+    """A checkpoint of workers does not hold their users, who begin evenly then."""
     X, *_ = planted(rng, 200)
     looks = []
 
@@ -204,12 +223,31 @@ def test_engines_that_keep_users_and_those_that_do_not_go_on_with_each_other(
     part = DPSVIPoissonFactorization(4, engine=engines[0], callbacks=[interrupt], **settings)
     with pytest.raises(KeyboardInterrupt):
         part.fit(X)
-    assert looks == [200 if engines[0] == "serial" else 0] * 2
+    assert looks == [200, 200]
     whole = DPSVIPoissonFactorization(4, engine=engines[1], **settings).resume(X)
     assert whole.n_batch_iter_ == 40 and len(whole._state.shared.item_memory) == 0
     longer = whole.lower_bound_
     whole.set_params(engine=engines[0], warm_start=True, checkpoint_dir=None).fit(X)
     assert whole.n_batch_iter_ == 80 and whole.lower_bound_ > longer - 0.01 * abs(longer)
+
+
+def test_workers_keep_users(rng):
+    """As a serial fit does; nodes without a master begin anew, which needs more iterations."""
+    X, *_ = planted(rng, 200)
+
+    def bound(**more):
+        return DPSVIPoissonFactorization(
+            4, batch_size=10, max_iter=30, max_user_iter=1, random_state=0, **more
+        ).fit(X).lower_bound_  # fmt: skip
+
+    serial, anew = bound(engine="serial"), bound(engine="simulated", cluster=cluster("gossip"))
+    for strategy in ("decay", "displacement"):
+        workers = bound(engine="simulated", cluster=cluster(strategy))
+        assert abs(workers - serial) < 0.2 * (serial - anew)
+
+
+def cluster(strategy):
+    return VirtualCluster(n_workers=4, strategy=strategy, timing=Timing(step=1.0, value=0.0))
 
 
 def test_the_bound_is_that_of_samples(rng):

@@ -123,6 +123,24 @@ def test_the_algorithm_in_plain_numpy(gamma, n, m, b, strategy, problem):
     assert max(exchanges["staleness"]) >= (n - 1) // m, "workers do not see each other's updates"
 
 
+@pytest.mark.parametrize("strategy", ["local_sgd", "gala", "elastic"])
+def test_replicas_step_n_times_as_far(strategy):
+    """Downhill at any rate, though a rate above 1 is no share of anything."""
+    cluster = virtual(strategy=strategy, n_workers=4)
+    result = DPSGD(
+        learning_rate=3.0, batch_size=1, max_iter=1, engine="simulated", local_steps=1,
+        cluster=cluster, random_state=0,
+    ).minimize(lambda x, items: np.ones(1), np.zeros(1), 4)  # fmt: skip
+    steps = 4 * 3.0 * np.ones(4)
+    if strategy == "elastic":  # each replica, and the centre after four exchanges
+        centre = 0.0
+        for step in -steps:
+            centre += 0.9 / 4 * (step - centre)
+        assert result.x[0] == pytest.approx(centre)
+    else:
+        assert result.x[0] == pytest.approx(-steps.mean())
+
+
 @pytest.mark.parametrize("strategy", ["decay", "displacement"])
 def test_stale_workers_find_the_penalised_optimum(strategy, problem):
     """With a penalty the strategies differ on the way and agree where it ends."""

@@ -31,6 +31,21 @@ def check_counts_once(options: Cluster, name: str) -> None:
             raise ValueError(f"{option}={value!r} cannot fit {name} {why}; it needs {needed!r}")
 
 
+def check_remembers(options: Cluster) -> None:
+    """Check that workers can remember something of items between visits.
+
+    Raises
+    ------
+    ValueError
+        The strategy has no master.
+    """
+    if options.make_strategy().topology == "peers":
+        raise ValueError(
+            f"strategy={options.strategy!r} has no master, and its nodes remember nothing of items "
+            "between visits"
+        )
+
+
 def for_workers(job: Job, options: Cluster, n_workers: int) -> Job:
     """`job` with its `options`, and with a shard for each worker where that is wanted.
 
@@ -45,11 +60,8 @@ def for_workers(job: Job, options: Cluster, n_workers: int) -> Job:
     strategy = options.make_strategy()
     if learners.get(model.learner).COUNTS_ONCE:
         check_counts_once(options, model.name)
-    if job.state.remembers and strategy.topology == "peers":
-        raise ValueError(
-            f"strategy={options.strategy!r} has no master, and its nodes remember nothing of items "
-            "between visits"
-        )
+    if job.state.remembers:
+        check_remembers(options)
     one_pass = strategy.topology == "star" and strategy.one_pass
     if one_pass and not learners.get(model.learner).ESTIMATES:
         raise ValueError(
@@ -81,10 +93,16 @@ def for_workers(job: Job, options: Cluster, n_workers: int) -> Job:
         before = None
     schedule = job.schedule
     if strategy.averaged(n_workers) > 1:
-        schedule = _of_replicas(schedule, strategy.averaged(n_workers))
+        shares = learners.get(model.learner).ESTIMATES
+        schedule = _of_replicas(schedule, strategy.averaged(n_workers), shares)
     return job._replace(cluster=options, passes=passes, schedule=schedule, strategy_state=before)
 
 
-def _of_replicas(schedule, n):
+def _of_replicas(schedule, n, shares: bool):
     """Rates for steps on one of so many replicas; see :class:`dpsvi.base.Strategy`."""
-    return lambda t: 1 - (1 - np.asarray(schedule(t), np.float64)) ** n
+
+    def of_one(t):
+        rates = np.asarray(schedule(t), np.float64)
+        return 1 - (1 - rates) ** n if shares else n * rates
+
+    return of_one

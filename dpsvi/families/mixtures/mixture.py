@@ -178,14 +178,18 @@ def weigh(items, batch, first, size, n, resp):
 
 
 @inline_kernel
-def add_points(items, batch, expected, origins, work):
+def add_points(memory, items, batch, expected, origins, work):
     """Add the statistics of the points in `batch` to ``work.stats``: (44) and its sums.
 
     `expected`, (K, columns), holds the components in standard form behind what does not depend on
     x_n in ln r_nk.  A point that has one number more counts as often as that says.  Returns the
     number of rows touched.
+
+    Where `memory` has rows the statistics are changes (:mod:`dpsvi.estimators.incremental`): it
+    keeps r_n of every point, and behind these what stands for a point that was not visited yet.
     """
     n_components, n = origins.shape
+    n_items, n_new = items.offsets.shape[0] - 1, 0
     stats = work.stats[0].reshape(expected.shape)
     n_rows = 2 * n + 2 + n_components
     block = work.scratch[: n_rows * BLOCK].reshape((n_rows, BLOCK))  # room for weights is behind
@@ -195,12 +199,37 @@ def add_points(items, batch, expected, origins, work):
         size = load_block(items, batch, first, x)
         log_densities(x, expected, origins, y, resp)
         normalise(resp, size, bound, y[0])
+        if memory.shape[0] > 0:
+            n_new += _change(memory, batch, first, size, resp)
         if weighted:
             weigh(items, batch, first, size, n, resp)
         add_stats(x, resp, origins, y, stats)
     mirror(stats, n)
+    if n_new > 0:
+        share = memory[n_items:].reshape(stats.shape)
+        for k in range(n_components):
+            for j in range(stats.shape[1]):
+                stats[k, j] -= n_new * share[k, j]
     work.touched[0] = 0
     return 1
+
+
+@inline_kernel
+def _change(memory, batch, first, size, resp):
+    """Turn responsibilities into their changes since the last visit; how many had none is returned.
+
+    They sum to 1, so that a point without any is one that was not visited yet.
+    """
+    n_new = 0
+    for i in range(size):
+        old, known = memory[batch[first + i]], 0.0
+        for k in range(resp.shape[0]):
+            new = resp[k, i]
+            resp[k, i] = new - old[k]
+            known += old[k]
+            old[k] = new
+        n_new += known == 0.0
+    return n_new
 
 
 @kernel

@@ -28,6 +28,7 @@ from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.fitting import fit_method
+from dpsvi.estimators.incremental import Incremental
 from dpsvi.estimators.items import count, dense_items
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import dirichlet
@@ -41,7 +42,7 @@ _SAMPLE = 10_000  # steps that the first parameters are found on
 
 
 @engine_parameters("sequences", batch_size=4)
-class DPSVIHMM(Answers, ArrayEstimator):
+class DPSVIHMM(Answers, Incremental, ArrayEstimator):
     """Bayesian hidden Markov model, fitted by (asynchronous) stochastic variational inference.
 
     The models are those of hmmlearn's ``VariationalGaussianHMM`` with full covariances (its
@@ -85,6 +86,12 @@ class DPSVIHMM(Answers, ArrayEstimator):
     buffer : int, default=20
         Steps, >= 1, before and after each window that its messages begin at; enough when the
         chain forgets its state in fewer.
+    incremental : bool, default=False
+        In the last half of the passes statistics of a sequence, or window, replace those of its
+        last visit, and nothing decays: coordinate ascent in steps of a batch.  The statistics are
+        remembered (8 bytes for each number that the posterior has, a sequence); short sequences
+        then cost as much as one of 64 steps.  See :mod:`dpsvi.estimators.incremental`, and the
+        Notes on several processes there.  Streams have no such passes.
     {engine}
 
     Attributes
@@ -156,7 +163,7 @@ class DPSVIHMM(Answers, ArrayEstimator):
         beta_prior: float | None = None, dof_prior: float | None = None,
         scale_prior: ArrayLike | None = None, emissionprob_prior: ArrayLike | None = None,
         n_features: int | None = None, algorithm: Literal["viterbi", "map"] = "viterbi",
-        window: int | None = None, buffer: int = 20,
+        window: int | None = None, buffer: int = 20, incremental: bool = False,
         **run: Unpack[RestartOptions],
     ) -> None:  # fmt: skip
         self.n_components = n_components
@@ -173,11 +180,12 @@ class DPSVIHMM(Answers, ArrayEstimator):
         self.algorithm = algorithm
         self.window = window
         self.buffer = buffer
+        self.incremental = incremental
 
     # --- fitting ------------------------------------------------------------------------------
 
     _kind = "hmm"
-    _free = ("algorithm", "buffer")
+    _free = ("algorithm", "buffer", "incremental")
     _settings = ("window",)
     _extra = ("n_symbols_",)
     _warmup = ({"emission": "categorical"},)
@@ -199,6 +207,7 @@ class DPSVIHMM(Answers, ArrayEstimator):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), low=1, integer=True)
         check_number("buffer", self.buffer, low=1, integer=True)
+        self._check_incremental()
 
     def _note_fixed(self, going_on) -> None:
         if going_on and (self.window is None) != (self._started["window"] is None):
@@ -242,6 +251,9 @@ class DPSVIHMM(Answers, ArrayEstimator):
         self
         """
         return self._partial_fit(X, y, lengths=lengths)
+
+    def _remembering(self, model):
+        return model._replace(item_memory=model.shape[1])  # statistics
 
     @property
     def _emissions(self):

@@ -177,24 +177,52 @@ def _visit(begin, end, weights, chunk, begins, pairs):
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; items are sequences, the one row is always touched."""
     options = options_of(hyper)
-    kind, marked, origins = options.kind, options.marked, options.origins
-    n_components, n = origins.shape
-    chunk = chunk_of(work.scratch, n_components, n)
+    chunk = chunk_of(work.scratch, *options.origins.shape)
     expect(work.totals, scale, hyper, work.expected[0], chunk.visits)
-    start, trans, states = split(work.expected[0], n_components)
-    weights = Weights(kind, origins, start, trans, states, chunk.visits)
-    begins, pairs, stats = split(work.stats[0], n_components)
+    start, trans, states = split(work.expected[0], options.n_components)
+    weights = Weights(options.kind, options.origins, start, trans, states, chunk.visits)
+    if shared.item_memory.shape[0] == 0:
+        add(items, batch, options.marked, weights, chunk, work.stats[0])
+    else:
+        add_changes(shared.item_memory, items, batch, options.marked, weights, chunk, work.stats[0])
+    work.touched[0] = 0
+    return 1
+
+
+@kernel
+def add(items, batch, marked, weights, chunk, row):
+    """Add the statistics of the items in `batch` to `row`, (columns,), which is 0."""
+    kind, origins, trans = weights.kind, weights.origins, weights.trans
+    begins, pairs, stats = split(row, origins.shape[0])
     first = ZERO
     while first < batch.shape[0]:
         first, n_steps = sweep(items, batch, first, marked, weights, chunk, begins, pairs)
         count(kind, origins, n_steps, chunk, stats)
-    for j in range(n_components):
-        for k in range(n_components):
+    for j in range(trans.shape[0]):
+        for k in range(trans.shape[0]):
             pairs[j, k] *= trans[j, k]
     if kind == GAUSSIAN:
-        mirror(stats, n)
-    work.touched[0] = 0
-    return 1
+        mirror(stats, origins.shape[1])
+
+
+@kernel
+def add_changes(memory, items, batch, marked, weights, chunk, row):
+    """Add what changed of the items' statistics since their last visit to `row`, (columns,).
+
+    `memory` keeps them, and behind them what stands for an item that was not visited yet, of which
+    it keeps 0 (:mod:`dpsvi.estimators.incremental`).
+    """
+    for i in range(batch.shape[0]):
+        kept, known = memory[batch[i]], 0.0
+        for j in range(row.shape[0]):
+            known += abs(kept[j])
+        old = kept if known > 0 else memory[items.offsets.shape[0] - 1]
+        for j in range(row.shape[0]):
+            row[j] -= old[j]
+            kept[j] = 0.0
+        add(items, batch[i : i + 1], marked, weights, chunk, kept)
+        for j in range(row.shape[0]):
+            row[j] += kept[j]
 
 
 @inline_kernel

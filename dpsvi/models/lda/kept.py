@@ -5,19 +5,14 @@ parameters are the sum of what is kept (:mod:`dpsvi.models.lda.responsibilities`
 up anew after that pass, now and then, since lost writes of many passes would add up, and at the
 end.  Summing is a job like any other, so that it needs nothing of an engine that it had not: every
 worker adds up what it keeps.
-
-What a lost worker kept is lost, and its documents would be counted twice at others.  Then, and
-where a fit is resumed on a cluster, all begin anew from the parameters that are there.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from dpsvi.errors import LostMemoryError, ModelFormatError
 from dpsvi.estimators.items import count
+from dpsvi.estimators.remembering import Place, Remembering
 from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.kernels.jit import as_items
 from dpsvi.kernels.memory import untouched
@@ -28,20 +23,14 @@ from dpsvi.training.ledger import Passes
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
 
+__all__ = ["KeptPasses", "Place"]
+
 # The last passes, which keep responsibilities: one of so many, and no fewer than these.
 KEPT_SHARE, FEWEST_KEPT = 10, 2
 RESUM_PASSES = 32  # between exact sums of what is kept
 
 
-class Place(NamedTuple):
-    """Where a fit is, between two calls of the engine."""
-
-    done: int  # passes
-    draws: int  # seeds that passes have had
-    summed: bool = False  # whether the parameters are a sum of what is kept
-
-
-class KeptPasses:
+class KeptPasses(Remembering):
     """The part of LDA's estimator that makes the passes with kept responsibilities."""
 
     def _n_kept(self) -> int:
@@ -50,75 +39,20 @@ class KeptPasses:
             return 0
         return max(0, min(max(FEWEST_KEPT, self.max_iter // KEPT_SHARE), self.max_iter - 1))
 
-    def _train_kept(self, items, place: Place, rng, monitor) -> None:
-        """Make all passes that are left; what interrupts them leaves a model of all documents."""
-        try:
-            self._make_passes(items, place, rng, monitor)
-        except KeyboardInterrupt as interrupt:  # between two calls of the engine
-            self._interrupt(interrupt, self._state)
-        if self.interrupted_:
+    def _part(self, place) -> int:
+        return min(self.max_iter - place.done, RESUM_PASSES if place.summed else 1)
+
+    def _end_part(self, items, place, ended, monitor) -> bool:
+        if ended and not place.summed:
+            # In the middle: the mean of both sums, which stands for all documents.
             self._stand_for_all(items)
+        else:
+            self._sum_kept(items, monitor)
+        return ended
 
-    def _make_passes(self, items, place, rng, monitor) -> None:
-        self._remember(with_responsibilities(self._state.model), items)
-        if self._checkpoint is not None:
-            place = self._resume_kept(items, place, rng, monitor)
-        while place.done < self.max_iter:
-            few = min(self.max_iter - place.done, RESUM_PASSES if place.summed else 1)
-            first = self._state.items
-            try:
-                ended = self._train(
-                    self._state, items, few, rng, monitor, phase=place._asdict()
-                )  # fmt: skip
-                if self.interrupted_:
-                    return
-                if ended and not place.summed:
-                    # In the middle: the mean of both sums, which stands for all documents.
-                    self._stand_for_all(items)
-                    return
-                self._sum_kept(items, monitor)
-            except LostMemoryError:
-                done = place.done + (self._state.items - first) // count(items)
-                place = self._begin_anew(items, done, place.draws + 1, monitor)
-                continue
-            if ended:
-                return
-            place = Place(place.done + few, place.draws + 1, summed=True)
-
-    def _resume_kept(self, items, place, rng, monitor) -> Place:
-        """Where the fit goes on from a checkpoint of these passes."""
-        checkpoint = self._checkpoint
-        if place.done >= self.max_iter:
-            raise ModelFormatError(
-                f"{checkpoint.path}: pass {place.done + 1} had begun, max_iter is "
-                f"{self.max_iter} now"
-            )
-        memory, n_values = checkpoint.arrays.get("value_memory"), len(items.index)
-        if memory is not None and len(memory) != n_values:
-            raise ModelFormatError(
-                f"{checkpoint.path}: is of documents with {len(memory)} words, in this fit these "
-                f"are {n_values}"
-            )
-        if memory is not None and not self._engine().options:
-            for _ in range(place.draws):
-                self._seed_of_passes(rng)
-            return place
-        passes = self._restore_checkpoint(self._state, count(items), RESUM_PASSES, monitor).passes
-        done = place.done + passes.n_done // passes.steps_a_pass
-        return self._begin_anew(items, done, place.draws, monitor)
-
-    def _begin_anew(self, items, done, draws, monitor) -> Place:
-        """Forget what is kept; a pass at least is left to remember all documents again."""
-        done = min(done, self.max_iter - 1)
-        self._remember(self._state.model, items)
-        self._stand_for_all(items)
-        monitor.epoch = float(done)
-        monitor.start_phase()
-        return Place(done, draws)
-
-    def _remember(self, model, items) -> None:
-        """Go on with `model` and an empty memory."""
+    def _remember(self, items) -> None:
         state, n_values = self._state, len(items.index)
+        model = with_responsibilities(state.model)
         state.renormalise()
         workers = self._engine().options is not None
         self._state = State.resume(

@@ -34,7 +34,8 @@ def read_items(rows, scale, options, slot, expected, rates, shape, exposure, siz
     for i in range(n_items):
         row = rows[i]
         for k in range(n):
-            shape[k] = prior + scale * row[k]
+            # RACE: of changes (`remembered`) a lost one can leave less than nothing.
+            shape[k] = prior + max(scale * row[k], 0.0)
         e = rates[i] = solve_rate(shape, exposure, top, base)
         for k in range(n_columns):
             size[k] += shape[k] / (e + exposure[k])

@@ -101,7 +101,8 @@ def read(state: State) -> Posterior:
     scratch, exposure, size = np.empty((3, columns))
     slot = np.arange(n_items + 1, dtype=np.int32)
     read_items(rows, state.scale, options, slot, basis, rates, scratch, exposure, size)
-    return Posterior(state.natural()[:-1, : options.n_components], rates, exposure, basis, size)
+    shape = np.maximum(state.natural(), state.model.prior)[:-1, : options.n_components]
+    return Posterior(shape, rates, exposure, basis, size)
 
 
 def users_of(items, basis, size, options, share=1.0):

@@ -226,5 +226,5 @@ def test_other_documents_than_those_that_are_remembered(X, tmp_path):
     settings = interrupted(X, tmp_path, 2.5)
     other = X.toarray()
     other[0, np.flatnonzero(other[0])[0]] = 0
-    with pytest.raises(ModelFormatError, match=f"with {X.nnz} words, .* are {X.nnz - 1}"):
+    with pytest.raises(ModelFormatError, match=f"with {X.nnz} values, .* are {X.nnz - 1}"):
         resumed(other, **settings)

@@ -1,0 +1,1 @@
+"""What others found for their strategies, tried on this program's: ``python -m`` this package."""

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
+from dpsvi.base import Event
 from dpsvi.errors import check_number
 from dpsvi.training.state import State
 
@@ -48,11 +49,15 @@ class Averaged:
     >>> averaged.fitted(lda).perplexity(X_test)  # doctest: +SKIP
     """
 
-    def __init__(self, start: float):
-        check_number("start", start, low=0)
-        self.start, self.n, self.mean, self._model = start, 0, 0.0, None
+    start: float
+    n: int
+    mean: np.ndarray
 
-    def __call__(self, event) -> None:
+    def __init__(self, start: float) -> None:
+        check_number("start", start, low=0)
+        self.start, self.n, self.mean, self._model = start, 0, np.zeros(()), None
+
+    def __call__(self, event: Event) -> None:
         """Take the parameters of one :class:`~dpsvi.base.Event` into account."""
         if event.epoch <= self.start:
             return
@@ -60,7 +65,7 @@ class Averaged:
         self.mean = self.mean + (event.state.natural().astype(np.float64) - self.mean) / self.n
         self._model = event.state.model
 
-    def fitted(self, estimator):
+    def fitted(self, estimator: Any) -> Any:
         """An estimator like `estimator`, fitted, with the mean as its parameters.
 
         Raises

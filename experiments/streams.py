@@ -3,7 +3,6 @@
 ``partial_fit`` over chunks of the documents, each once, beside ``fit(max_iter=1)`` of all of them.
 How many documents there will be is told to `partial_fit` (``total_samples``) or not.  Held-out
 perplexity is document completion with the priors of the fit, on the split of `experiments.panel`.
-Then, with the topics of `fit`: how long `transform` takes for 100 documents and for all.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +22,6 @@ from experiments.provenance import described, provenance
 
 # Documents in a call, and whether `partial_fit` is told of how many there will be.
 STREAMS = ((100, False), (1000, False), (10_000, False), (1000, True))
-ASKED = 100  # documents of a small `transform`
-TIMES = 5  # that a `transform` is timed; the shortest counts
 GOAL = 0.02  # perplexity above that of `fit`
 
 
@@ -61,25 +57,6 @@ def title(chunk: int, known: bool) -> str:
     return f"{chunk:,}, N known" if known else f"{chunk:,}"
 
 
-def time_transform(train: Corpus, n_topics: int) -> dict:
-    """Milliseconds for few documents, and documents per second of all, in two threads."""
-    lda = DPSVILDA(n_topics, max_iter=1, n_jobs=2, random_state=0).fit(train)
-    few = train.select(slice(0, ASKED))
-    return {
-        "ms_for_100": 1e3 * _seconds(lda, few),
-        "documents_per_second": train.n_items / _seconds(lda, train),
-    }
-
-
-def _seconds(lda, documents) -> float:
-    found = []
-    for _ in range(TIMES):
-        started = time.perf_counter()
-        lda.transform(documents)
-        found.append(time.perf_counter() - started)
-    return min(found)
-
-
 def gap(found: dict, name: str) -> float:
     """How much higher the perplexity of a stream is than that of `fit`: mean over the seeds."""
     return float(np.exp(np.mean(np.log(found[name]) - np.log(found["fit"])))) - 1
@@ -110,7 +87,7 @@ def main(argv=None) -> None:
             rows.append(
                 {
                     "corpus": name, "K": n_topics, "documents": train.n_items,
-                    "perplexity": found, "transform": time_transform(train, n_topics),
+                    "perplexity": found,
                 }
             )  # fmt: skip
             print(json.dumps(rows[-1]), flush=True)
@@ -124,21 +101,19 @@ def table(source: dict, rows: list[dict]) -> list[str]:
     names = [title(*kind) for kind in STREAMS]
     missed = sum(gap(row["perplexity"], name) > GOAL for row in rows for name in names)
     lines = [
-        "# Perplexity of streams, relative to one pass of fit, and the speed of transform", "",
+        "# Perplexity of streams, relative to one pass of fit", "",
         described(source), "",
         f"Documents in a call; {missed} of {len(rows) * len(names)} are more than {GOAL:.0%} "
         "above `fit`.", "",
-        f"| corpus | K | documents | fit | {' | '.join(names)} | transform of {ASKED}, ms | "
-        "transform, documents a second |",
-        "|" + (6 + len(names)) * "---|",
+        f"| corpus | K | documents | fit | {' | '.join(names)} |",
+        "|" + (4 + len(names)) * "---|",
     ]  # fmt: skip
     for row in rows:
-        found, speed = row["perplexity"], row["transform"]
+        found = row["perplexity"]
         gaps = " | ".join(f"{gap(found, name):+.1%}" for name in names)
         fit = np.exp(np.mean(np.log(found["fit"])))
         lines.append(
-            f"| {row['corpus']} | {row['K']} | {row['documents']:,} | {fit:,.0f} | {gaps} | "
-            f"{speed['ms_for_100']:.1f} | {speed['documents_per_second']:,.0f} |"
+            f"| {row['corpus']} | {row['K']} | {row['documents']:,} | {fit:,.0f} | {gaps} |"
         )
     return lines
 

@@ -1,7 +1,7 @@
 """Engines: where steps run.  An engine is a module here with an ``ENGINE``.
 
-That is a :class:`dpsvi.base.Engine`.  Engines are found by name, so a new one is one file, and no
-name of an engine is in any other sub-package.  Installed packages may offer more
+That is a :class:`dpsvi.base.Engine`.  Engines are found by name, so a new one is one file; other
+sub-packages name one in texts alone.  Installed packages may offer more
 (:mod:`dpsvi.files.plugins`).
 """
 

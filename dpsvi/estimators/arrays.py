@@ -49,6 +49,7 @@ class ArrayEstimator(SVIEstimator):
     """
 
     lower_bound_: float
+    n_features_in_: int
     _texts: ClassVar[dict[str, str]] = {"fitted": _FITTED}
     _free: tuple[str, ...] = ("init_params",)
 
@@ -110,9 +111,15 @@ class ArrayEstimator(SVIEstimator):
 
     # --- data and parameters ------------------------------------------------------------------
 
-    def _points(self, X, reset: bool):
-        """X as a checked float array, (n_samples, n_features); results will be of its type."""
-        X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C")
+    def _points(self, X, reset: bool, gaps: bool = False):
+        """X as a checked float array, (n_samples, n_features); results will be of its type.
+
+        With `gaps` some of it may be NaN.
+        """
+        X = validate_data(
+            self, X, reset=reset, dtype=[np.float64, np.float32], order="C",
+            ensure_all_finite="allow-nan" if gaps else True,
+        )  # fmt: skip
         if reset:
             self._dtype = str(X.dtype)
         return X

@@ -20,7 +20,7 @@ _DEFAULTS = MappingProxyType({
     "engine": DEFAULT, "n_jobs": None, "local_steps": None, "most_blind": "auto",
     "batch_size": 256, "max_iter": 30, "n_init": 1, "learning_decay": 0.6,
     "learning_offset": 10.0, "learning_rate": None, "lr_rule": "constant",
-    "total_samples": None, "early_stopping": False, "validation_size": None,
+    "total_samples": None, "forgetting": None, "early_stopping": False, "validation_size": None,
     "evaluate_every": 1.0, "tol": 1e-3, "n_iter_no_change": 2, "warm_start": False,
     "random_state": None, "verbose": 0, "callbacks": None, "cluster": None,
     "checkpoint_dir": None, "checkpoint_seconds": 60.0,
@@ -63,6 +63,10 @@ _TEXT = """\
         ``"simulated"``, ``"per_T"`` needs `local_steps`.
     total_samples : float, > 0, or None, default=None
         N for `partial_fit`; None: the {items} seen so far, those of `fit` once.
+    forgetting : float, > 0, or None, default=None
+        For `partial_fit` on streams that drift: of {items} so many ago no more than 1/e is left.
+        Step sizes do not fall below `batch_size` / `forgetting`, and N is `forgetting` at most.
+        None: everything that came counts, and new {items} change less and less.
     early_stopping : bool, default=False
         Stop when the held-out score has not improved by `tol` (relative) in
         `n_iter_no_change` evaluations.

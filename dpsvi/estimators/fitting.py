@@ -63,6 +63,8 @@ def fit_method(method: _Method) -> _Method:
 class Fitting(CallbackSupportMixin, Training):
     """The part of an estimator that carries out a fit."""
 
+    n_iter_: int
+    n_batch_iter_: int
     _fixed: tuple[str, ...] = ()
     _settings: tuple[str, ...] = ()
     _while_fitting: tuple[str, ...] = ()  # attributes that are there until the fit has ended
@@ -156,6 +158,8 @@ class Fitting(CallbackSupportMixin, Training):
         # Those of several passes of a fit count once.
         self._n_seen = count(items) + (self._n_seen if going_on else 0)
         total = self._stream_total(items, going_on)
+        if self.forgetting is not None:
+            total = min(total, self.forgetting)
         self._state = self._begin(items, total, rng, going_on)
         monitor = Monitor(self, None, self._readable(X, items), y)
         self._train_passes(items, rng, monitor, total)

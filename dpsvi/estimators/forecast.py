@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sklearn.base import clone
 
 from dpsvi import engines
-from dpsvi.errors import check_number
+from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.base import SVIEstimator
 
 _LOOK_EVERY = 0.01  # passes, at least
@@ -35,6 +35,12 @@ class Forecast(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.seconds:.3g} s, {self.memory / 2**20:.3g} MiB"
+
+
+def _here(engine: str) -> bool:
+    """Whether an engine works in this process, and its time is that of the clock."""
+    known = engines.get(engine)
+    return not (known.collective or known.simulated)
 
 
 def forecast(
@@ -83,11 +89,7 @@ def forecast(
     check_number("seconds", seconds, low=0, open_low=True)
     if not isinstance(estimator, SVIEstimator):
         raise TypeError(f"estimator must be a variational model of dpsvi, got {estimator!r}")
-    engine = engines.get(estimator.engine)
-    if engine.collective or engine.simulated:
-        raise ValueError(
-            f"engine must be 'serial' or 'threads' for a forecast, got {estimator.engine!r}"
-        )
+    check_choice("engine of a forecast", estimator.engine, list(filter(_here, engines.names())))
     if isinstance(X, Iterator):
         X = list(X)  # both fits read it
     data = {"X": X, **({} if y is None else {"y": y}), **others}

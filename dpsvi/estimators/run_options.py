@@ -28,6 +28,7 @@ class RunOptions(TypedDict, total=False):
     learning_rate: float | None
     lr_rule: Literal["constant", "per_sample", "per_T"]
     total_samples: float | None
+    forgetting: float | None
     early_stopping: bool
     validation_size: float | None
     evaluate_every: float

@@ -45,6 +45,13 @@ class RunParameters:
             check_number("most_blind", self.most_blind, low=0, open_low=True)
         if self.total_samples is not None:
             check_number("total_samples", self.total_samples, low=0, open_low=True)
+        if self.forgetting is not None:
+            check_number("forgetting", self.forgetting, low=0, open_low=True)
+            if self.learning_rate is not None:
+                raise ValueError(
+                    f"forgetting={self.forgetting!r} is for step sizes that fall: a constant "
+                    f"learning_rate, got {self.learning_rate!r}, forgets already"
+                )
         if not isinstance(self.cluster, Cluster | None):
             raise TypeError(f"cluster must be a dpsvi.Cluster or None, got {self.cluster!r}")
         check_number("checkpoint_seconds", self.checkpoint_seconds, low=0)
@@ -93,6 +100,18 @@ class RunParameters:
                 f"be <= {self.learning_rate / rate:.3g}"
             )
         return schedules.constant(rate)
+
+    def _stream_schedule(self, passes, model: Model):
+        """Step sizes over the next items of a stream."""
+        schedule = self._schedule(passes, stream=True)
+        if self.forgetting is None:
+            return schedule
+        if learners.get(model.learner).COUNTS_ONCE:
+            raise ValueError(
+                f"forgetting={self.forgetting!r} needs steps that decay what was learned: "
+                f"learner {model.learner!r} has none"
+            )
+        return schedules.at_least(schedule, passes.batch_size / self.forgetting)
 
     def _resolve_most_blind(self, model: Model) -> float | None:
         if learners.get(model.learner).COUNTS_ONCE:

@@ -116,11 +116,15 @@ class Training(RunParameters):
         if self._checkpoint is not None:
             start = self._restore_checkpoint(state, n_items, n_passes, monitor)
         self.exchanges_ = {}
+        if stream:
+            schedule = self._stream_schedule(start.passes, state.model)
+        else:
+            schedule = self._schedule(start.passes)
         job = Job(
-            state, items, start.passes, self._schedule(start.passes, stream), self._n_threads,
-            self.local_steps, total, self._resolve_most_blind(state.model),
-            min(1.0, self.evaluate_every), monitor, seconds=start.seconds, cluster=self.cluster,
-            strategy_state=start.strategy_state, report=self.exchanges_,
+            state, items, start.passes, schedule, self._n_threads, self.local_steps, total,
+            self._resolve_most_blind(state.model), min(1.0, self.evaluate_every), monitor,
+            seconds=start.seconds, cluster=self.cluster, strategy_state=start.strategy_state,
+            report=self.exchanges_,
         )  # fmt: skip
         engine = self._engine()
         first_rank = world().rank == 0 if engine.collective else launched_rank() == 0

@@ -21,6 +21,8 @@ from dpsvi.evaluation.infer import infer, score
 from dpsvi.kernels.jit import as_items
 
 FLOAT = np.dtype(np.float32)
+PART = 4096  # documents whose gamma is in memory at once, in a thread
+WORTH_A_THREAD = 1 << 20  # weights of words in topics that are read in a millisecond or two
 
 
 class Completion(NamedTuple):
@@ -71,10 +73,42 @@ def infer_documents(basis, alpha, items: Items, *, digamma, tol, n_sweeps, n_job
     return gamma, log_norm
 
 
-def _over_items(n, n_jobs, function):
-    edges = np.linspace(0, n, 4 * n_jobs + 1).astype(int)
+def infer_proportions(
+    basis, alpha, items: Items, proportions, *, normalize, digamma, tol, n_sweeps, n_jobs: int = 1
+) -> None:
+    """Fill `proportions`, (n_documents, n_topics), with gamma or, if `normalize`, its mean.
+
+    A part at a time, in the threads: nothing else of that size is made, and nothing is left to
+    be done in one thread.  The first parameters are those of :func:`infer_documents`.
+    """
+    n, n_topics = proportions.shape
+    no_norms = np.empty(0)
+    n_jobs = min(n_jobs, 1 + items.index.size * len(alpha) // WORTH_A_THREAD)
+
+    def fill(first, last):
+        gamma = np.empty((last - first, len(alpha)), np.float32)
+        part = items._replace(offsets=items.offsets[first : last + 1])
+        infer(
+            basis, alpha, part, 0, last - first, digamma, np.float32(tol), n_sweeps, gamma, no_norms
+        )
+        gamma = gamma[:, :n_topics]
+        if normalize:
+            np.divide(gamma, gamma.sum(axis=1, keepdims=True), out=proportions[first:last])
+        else:
+            proportions[first:last] = gamma
+
+    _over_items(n, n_jobs, fill, most=PART)
+
+
+def _over_items(n, n_jobs, function, most=None):
+    """Call ``function(first, last)`` for parts of `n` items, each of at most so many."""
+    n_parts = 1 if n_jobs == 1 else 4 * n_jobs
+    if most is not None:
+        n_parts = max(n_parts, -(-n // most))
+    edges = np.linspace(0, n, n_parts + 1).astype(int)
     if n_jobs == 1:
-        function(0, n)
+        for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            function(first, last)
         return
     with ThreadPoolExecutor(n_jobs) as pool:
         list(pool.map(function, edges[:-1].tolist(), edges[1:].tolist()))

@@ -51,10 +51,10 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
     n_sweeps : int
     gamma : float32 array, (n_items, n_columns)
         Written.
-    log_norm : float64 array, (n_items,)
+    log_norm : float64 array, (n_items,), or empty if nobody wants it
         Written: sum_w c_dw log sum_k weight_k basis_wk at the final gamma.
     """
-    n_columns = alpha.shape[0]
+    n_columns, normed = alpha.shape[0], log_norm.shape[0] > 0
     weight, total = np.zeros_like(alpha), np.empty_like(alpha)
     before, step, bend = np.empty_like(alpha), np.empty_like(alpha), np.empty_like(alpha)
     zero, shift = np.float32(0), np.float32(0)  # shift: see exp_digamma_row
@@ -80,7 +80,8 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
                 gathered[k] = row[k]
         for k in range(n_columns):
             own[k] = alpha[k] + length / np.float32(n_topics) if alpha[k] > 0 else zero
-        log_norm[d] = 0.0
+        if normed:
+            log_norm[d] = 0.0
         if length == 0:
             continue
         for sweep in range(n_sweeps + 1):
@@ -104,7 +105,7 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
                 break
             if sweep % 3 == 1 and sweep + 1 < n_sweeps and not digamma:
                 leap(before, step, bend, alpha, own)
-        for i in range(stop - start):
+        for i in range((stop - start) * normed):
             if counts[i] > 0:
                 norm = np.float64(counts[i]) / np.float64(ratio[i])
                 log_norm[d] += counts[i] * (np.log(norm) - shift)

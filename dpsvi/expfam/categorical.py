@@ -28,14 +28,16 @@ def log_probabilities(symbols, expected, log_p):
     Parameters
     ----------
     symbols : float64 array, (n,)
+        NaN where one is missing: it is 0 for all states then.
     expected : float64 array, (K, V + 1)
     log_p : float64 array, (n, K)
         Overwritten.
     """
     for i in range(symbols.shape[0]):
-        v = 1 + int(symbols[i])
+        there = symbols[i] == symbols[i]
+        v = 1 + int(symbols[i]) if there else 0
         for k in range(expected.shape[0]):
-            log_p[i, k] = expected[k, v]
+            log_p[i, k] = expected[k, v] if there else 0.0
 
 
 @inline_kernel
@@ -45,7 +47,9 @@ def add_symbols(symbols, weight, stats):
     Arrays as in :func:`log_probabilities`; `weight` is (n, K).
     """
     for i in range(symbols.shape[0]):
-        v = 1 + int(symbols[i])
+        there = symbols[i] == symbols[i]
+        v = 1 + int(symbols[i]) if there else 0
         for k in range(stats.shape[0]):
             stats[k, 0] += weight[i, k]
-            stats[k, v] += weight[i, k]
+            if there:
+                stats[k, v] += weight[i, k]

@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from dpsvi.base import Items
 from dpsvi.errors import check_number
 from dpsvi.estimators.arrays import ArrayEstimator
-from dpsvi.kernels.jit import as_items, kernel
+from dpsvi.kernels import jit
+from dpsvi.kernels.jit import kernel
 
 _SCORES_AT_ONCE = 1 << 22  # (user, item) pairs whose scores are in memory at a time
 
@@ -41,7 +42,7 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayEstima
     _offset = 0.0
 
     def _read(self, X, y=None, *, reset):
-        return _as_items(self._ratings(X, reset))
+        return as_items(self._ratings(X, reset))
 
     @property
     def _n_features_out(self):
@@ -112,7 +113,7 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayEstima
         check_is_fitted(self, "_state")
         check_number("n", n, low=1, high=self.n_features_in_, integer=True)
         seen = self._ratings(X, reset=False)
-        factors = self._users(self._state, _as_items(seen)).astype(self._dtype, copy=False)
+        factors = self._users(self._state, as_items(seen)).astype(self._dtype, copy=False)
         chosen = np.empty((len(factors), n), dtype=np.int64)
         best = np.empty((len(factors), n), dtype=factors.dtype)
         for some in gen_batches(len(factors), max(1, _SCORES_AT_ONCE // self.n_features_in_)):
@@ -162,8 +163,9 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayEstima
         return tags
 
 
-def _as_items(ratings) -> Items:
-    return as_items(ratings.indptr, ratings.indices, ratings.data, np.dtype(np.float64))
+def as_items(ratings) -> Items:
+    """Users as items, from ratings as csr_array."""
+    return jit.as_items(ratings.indptr, ratings.indices, ratings.data, np.dtype(np.float64))
 
 
 def as_csr(X):
@@ -188,7 +190,7 @@ def as_csr(X):
 def entries(items: Items, chosen, value) -> Items:
     """The `chosen` of all ratings, a bool array, with `value` instead of what they were."""
     offsets = np.concatenate([[0], np.cumsum(chosen)])[items.offsets]
-    return as_items(offsets, items.index[chosen], value[chosen], items.value.dtype)
+    return jit.as_items(offsets, items.index[chosen], value[chosen], items.value.dtype)
 
 
 @kernel

@@ -23,7 +23,7 @@ from dpsvi.errors import check_number
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam.stick_breaking import Sticks, expected_log_weights
-from dpsvi.families.mixtures import mixture
+from dpsvi.families.mixtures import incomplete, mixture
 from dpsvi.families.mixtures.components import Prior, standardise
 from dpsvi.families.mixtures.estimator import MixtureEstimator
 from dpsvi.families.mixtures.mixture import add_points, counts, natural, options_of
@@ -51,7 +51,15 @@ def local(shared, scale, hyper, items, batch, work):
     return add_points(shared.item_memory, items, batch, expected, options.origins, work)
 
 
-def make_model(concentration_prior, prior: Prior, origins) -> Model:
+def local_with_gaps(shared, scale, hyper, items, batch, work):
+    """The same for points that may miss coordinates."""
+    options = options_of(hyper)
+    expected = work.expected[0].reshape(options.prior.shape)
+    expect(work.totals, scale, hyper, expected)
+    return incomplete.add_points(shared.item_memory, items, batch, expected, options.origins, work)
+
+
+def make_model(concentration_prior, prior: Prior, origins, gaps: bool = False) -> Model:
     """The mixture as a :class:`dpsvi.base.Model`.
 
     Parameters
@@ -60,8 +68,10 @@ def make_model(concentration_prior, prior: Prior, origins) -> Model:
     prior : Prior
     origins : float64 array, (K, D)
         Where each component counts from.
+    gaps : bool
+        Whether coordinates of points may be missing.
     """
-    return mixture.make_model(_KIND, local, prior, origins, 0.0, concentration_prior)
+    return mixture.make_model(_KIND, _STEPS, prior, origins, 0.0, concentration_prior, gaps)
 
 
 def read_sticks(state) -> Sticks:
@@ -69,6 +79,7 @@ def read_sticks(state) -> Sticks:
     return Sticks.of(counts(state), options_of(state.model.hyper).weights)
 
 
+_STEPS = local, local_with_gaps
 _KIND = "dp_mixture"
 
 
@@ -119,11 +130,14 @@ class DPSVIDPMixture(MixtureEstimator):
     ``weight_concentration_prior_type="dirichlet_process"`` is this model with a given omega, and
     with sticks in the order that k-means found.
 
+    {missing}
+
     Inference is in float64; for float32 data the fitted arrays, responsibilities and scores are
     float32.
 
     References
     ----------
+    Ghahramani, Jordan (1994), Advances in Neural Information Processing Systems 6 (missing data).
     Blei, Jordan (2006), Bayesian Analysis 1, doi:10.1214/06-BA104.
     Kurihara, Welling, Vlassis (2007), Advances in Neural Information Processing Systems 19.
     Mohamad, Alamri, Bouchachia (2022), Machine Learning, doi:10.1007/s10994-022-06243-3.
@@ -163,7 +177,7 @@ class DPSVIDPMixture(MixtureEstimator):
 
     _kind = _KIND
     _learns_size = True
-    _model = staticmethod(partial(mixture.from_arrays, _KIND, local))
+    _model = staticmethod(partial(mixture.from_arrays, _KIND, _STEPS))
     _expect = staticmethod(expect)
 
     def check_params(self) -> None:
@@ -187,8 +201,8 @@ class DPSVIDPMixture(MixtureEstimator):
             return self.concentration_shape, self.concentration_rate
         return (self.weight_concentration_prior,)
 
-    def _make_model(self, prior, origins):
-        return make_model(self._concentration_prior(), prior, origins)
+    def _make_model(self, prior, origins, gaps):
+        return make_model(self._concentration_prior(), prior, origins, gaps)
 
     def _weight_bound(self, counts):
         return Sticks.of(counts, np.array(self._concentration_prior(), dtype=np.float64)).bound()

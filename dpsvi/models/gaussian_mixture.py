@@ -30,7 +30,7 @@ from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.fitting import fit_method
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import dirichlet
-from dpsvi.families.mixtures import mixture
+from dpsvi.families.mixtures import incomplete, mixture
 from dpsvi.families.mixtures.components import Prior, standardise
 from dpsvi.families.mixtures.estimator import MixtureEstimator
 from dpsvi.families.mixtures.mixture import add_points, counts, natural, options_of
@@ -63,7 +63,15 @@ def local(shared, scale, hyper, items, batch, work):
     return add_points(shared.item_memory, items, batch, expected, options.origins, work)
 
 
-def make_model(weight_concentration: float, prior: Prior, origins) -> Model:
+def local_with_gaps(shared, scale, hyper, items, batch, work):
+    """The same for points that may miss coordinates."""
+    options = options_of(hyper)
+    expected = work.expected[0].reshape(options.prior.shape)
+    expect(work.totals, scale, hyper, expected)
+    return incomplete.add_points(shared.item_memory, items, batch, expected, options.origins, work)
+
+
+def make_model(weight_concentration: float, prior: Prior, origins, gaps: bool = False) -> Model:
     """The mixture as a :class:`dpsvi.base.Model`.
 
     Parameters
@@ -73,8 +81,10 @@ def make_model(weight_concentration: float, prior: Prior, origins) -> Model:
     prior : Prior
     origins : float64 array, (K, D)
         Where each component counts from.
+    gaps : bool
+        Whether coordinates of points may be missing.
     """
-    return mixture.make_model(_KIND, local, prior, origins, weight_concentration, [])
+    return mixture.make_model(_KIND, _STEPS, prior, origins, weight_concentration, [], gaps)
 
 
 def weight_divergence(state) -> float:
@@ -83,6 +93,7 @@ def weight_divergence(state) -> float:
     return dirichlet.kl(counts(state), alpha0)
 
 
+_STEPS = local, local_with_gaps
 _KIND = "gaussian_mixture"
 
 
@@ -119,6 +130,8 @@ class DPSVIGaussianMixture(MixtureEstimator):
     which are their inverses: precisions are `precisions_` on average, covariances are larger than
     `covariances_`, or have no mean at all.
 
+    {missing}
+
     Inference is in float64; for float32 data the fitted arrays, responsibilities and scores are
     float32.
 
@@ -129,6 +142,7 @@ class DPSVIGaussianMixture(MixtureEstimator):
 
     References
     ----------
+    Ghahramani, Jordan (1994), Advances in Neural Information Processing Systems 6 (missing data).
     Mohamad, Alamri, Bouchachia (2022), Machine Learning, doi:10.1007/s10994-022-06243-3.
     Bishop (2006), Pattern Recognition and Machine Learning, 10.2.
     Hoffman, Blei, Wang, Paisley (2013), JMLR 14.
@@ -162,7 +176,7 @@ class DPSVIGaussianMixture(MixtureEstimator):
         self.weight_concentration_prior = weight_concentration_prior
 
     _kind = _KIND
-    _model = staticmethod(partial(mixture.from_arrays, _KIND, local))
+    _model = staticmethod(partial(mixture.from_arrays, _KIND, _STEPS))
     _expect = staticmethod(expect)
     _weight_divergence = staticmethod(weight_divergence)
 
@@ -210,8 +224,8 @@ class DPSVIGaussianMixture(MixtureEstimator):
         alpha = self.weight_concentration_prior
         return 1 / self.n_components if alpha is None else alpha
 
-    def _make_model(self, prior, origins):
-        return make_model(self._alpha(), prior, origins)
+    def _make_model(self, prior, origins, gaps):
+        return make_model(self._alpha(), prior, origins, gaps)
 
     def _weight_bound(self, counts):
         return float(np.sum(gammaln(self._alpha() + counts) - gammaln(self._alpha())))

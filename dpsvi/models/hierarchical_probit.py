@@ -243,6 +243,10 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
         drawn = super()._draw_posterior(n_samples, rng)
         return drawn | {name: drawn[name][:, None] for name in ("coef", "intercept")}
 
+    def _draw_data(self, draw, like, rng):
+        mean = self._draw_linear(draw, like, rng)
+        return self.classes_[(mean + rng.standard_normal(len(mean)) > 0).astype(int)]
+
     def predict_proba(self, X: Any, groups: ArrayLike | None = None) -> np.ndarray:
         """Probabilities of the two classes, what is not known of the coefficients included.
 

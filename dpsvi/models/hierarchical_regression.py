@@ -254,6 +254,11 @@ class DPSVIHierarchicalRegressor(RegressorMixin, HierarchicalEstimator):
         noise = {"noise_precision": rng.gamma(a, 1 / b, n_samples)}
         return super()._draw_posterior(n_samples, rng) | noise
 
+    def _draw_data(self, draw, like, rng):
+        mean = self._draw_linear(draw, like, rng)
+        noise = rng.standard_normal(len(mean)) / np.sqrt(draw["noise_precision"])
+        return (mean + noise).astype(self._dtype)
+
     def predict(self, X: Any, groups: ArrayLike | None = None, return_std: bool = False) -> Any:
         """Mean, and if asked for standard deviation, of y given x.
 

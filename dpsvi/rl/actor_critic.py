@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any, Literal, TypeAlias
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi import engines
-from dpsvi.errors import (
-    as_random_state,
-    check_flag,
-    check_number,
-)
+from dpsvi.cluster.options import Cluster
+from dpsvi.errors import as_random_state, check_flag, check_number
 from dpsvi.files import io
 from dpsvi.rl import problem
 from dpsvi.rl.episodes import play_episodes
 from dpsvi.rl.training import Training
 from dpsvi.training.checkpoint import check_params, read_newest
+
+RandomState: TypeAlias = int | np.random.RandomState | np.random.Generator | None
 
 
 class ActorCritic(Training, BaseEstimator):
@@ -119,13 +123,19 @@ class ActorCritic(Training, BaseEstimator):
     """
 
     def __init__(
-        self, environment="cartpole", *, algorithm="hsa2c", hidden=(64, 64), convolution=None,
-        learning_rate=0.005, anneal=True, gamma=0.99, trace=1.0, entropy=0.01, value=0.5,
-        clip=0.5, optimizer="adam", n_games=None, n_moves=8, sticky=0.0, target=None,
-        n_episodes=20, n_evaluations=20, engine=engines.DEFAULT, n_jobs=None, local_steps=None,
-        cluster=None, checkpoint_dir=None, checkpoint_seconds=60.0, random_state=None, verbose=0,
-        callbacks=None,
-    ):  # fmt: skip
+        self, environment: Any = "cartpole", *,
+        algorithm: Literal["hsa2c", "pa3c", "da3c", "paac", "gala"] = "hsa2c",
+        hidden: Sequence[int] = (64, 64), convolution: tuple[int, int] | None = None,
+        learning_rate: float = 0.005, anneal: bool = True, gamma: float = 0.99, trace: float = 1.0,
+        entropy: float = 0.01, value: float = 0.5, clip: float = 0.5,
+        optimizer: Literal["adam", "rmsprop", "sgd"] = "adam", n_games: int | None = None,
+        n_moves: int = 8, sticky: float = 0.0, target: float | None = None, n_episodes: int = 20,
+        n_evaluations: int = 20, engine: str = engines.DEFAULT, n_jobs: int | None = None,
+        local_steps: int | None = None, cluster: Cluster | None = None,
+        checkpoint_dir: str | PathLike[str] | None = None, checkpoint_seconds: float = 60.0,
+        random_state: RandomState = None, verbose: int = 0,
+        callbacks: Sequence[Callable[[dict[str, Any], ActorCritic], object]] | None = None,
+    ) -> None:  # fmt: skip
         self.environment = environment
         self.algorithm = algorithm
         self.hidden = hidden
@@ -203,7 +213,9 @@ class ActorCritic(Training, BaseEstimator):
         check_params(checkpoint, self._comparable())
         return self._fit(n_moves, checkpoint)
 
-    def evaluate(self, n_episodes: int = 100, *, greedy: bool = True, random_state=0) -> np.ndarray:
+    def evaluate(
+        self, n_episodes: int = 100, *, greedy: bool = True, random_state: RandomState = 0,
+    ) -> np.ndarray:  # fmt: skip
         """Sums of rewards of new episodes with the learned policy.
 
         Parameters
@@ -220,25 +232,27 @@ class ActorCritic(Training, BaseEstimator):
         check_number("n_episodes", n_episodes, low=1, integer=True)
         return self._play(n_episodes, greedy, random_state)[0]
 
-    def watch(self, *, greedy: bool = True, random_state=0) -> np.ndarray:
+    def watch(self, *, greedy: bool = True, random_state: RandomState = 0) -> np.ndarray:
         """The states of one episode, (moves, N_STATE), for the environment's ``draw``."""
         return self._play(1, greedy, random_state, record=True)[1]
 
-    def act(self, observation, *, greedy: bool = True, random_state=None) -> int:
+    def act(
+        self, observation: ArrayLike, *, greedy: bool = True, random_state: RandomState = None,
+    ) -> int:  # fmt: skip
         """An action for an observation of the environment's shape."""
         check_is_fitted(self, "parameters_")
-        observation = np.asarray(observation, np.float32)
-        if observation.shape != tuple(self._environment().SHAPE):
+        seen = np.asarray(observation, np.float32)
+        if seen.shape != tuple(self._environment().SHAPE):
             raise ValueError(
-                f"observation must have shape {self._environment().SHAPE}, got {observation.shape}"
+                f"observation must have shape {self._environment().SHAPE}, got {seen.shape}"
             )
-        logits = self._network().apply(self.parameters_, observation)[:-1]
+        logits = self._network().apply(self.parameters_, seen)[:-1]
         if greedy:
             return int(logits.argmax())
         p = np.exp(logits - logits.max())
         return int(as_random_state(random_state).choice(len(p), p=p / p.sum()))
 
-    def save(self, path) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write ``model.safetensors`` and ``model.json`` into the folder `path`.
 
         Raises
@@ -263,7 +277,7 @@ class ActorCritic(Training, BaseEstimator):
         )  # fmt: skip
 
     @classmethod
-    def load(cls, path) -> ActorCritic:
+    def load(cls, path: str | PathLike[str]) -> ActorCritic:
         """Read what :meth:`save` wrote.
 
         Raises

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,11 @@ _FREE = {"engine", "n_jobs", "local_steps", "verbose", "random_state", "checkpoi
 
 class Training(Parameters):
     """The part of :class:`dpsvi.rl.ActorCritic` that carries out a fit."""
+
+    parameters_: np.ndarray
+    history_: list[dict[str, Any]]
+    exchanges_: dict[str, Any]
+    n_moves_: int
 
     def _fit(self, n_moves, checkpoint):
         self._check()

@@ -66,6 +66,17 @@ def averaged_from(schedule: Callable, turn: int) -> Callable:
     return averaged
 
 
+def at_least(schedule: Callable, least: float) -> Callable:
+    """``rho_t`` of `schedule`, but no less than `least`, and no more than 1.
+
+    Examples
+    --------
+    >>> at_least(robbins_monro(1.0, 1.0), 0.3)(np.array([0, 1, 9]))
+    array([1. , 0.5, 0.3])
+    """
+    return lambda t: np.minimum(1.0, np.maximum(schedule(t), least))
+
+
 def constant(rate: float) -> Callable:
     """``rho_t = rate`` for ever (Corollary 1 of the paper).
 

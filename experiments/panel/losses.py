@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from experiments.panel import reading
+from experiments.panel import libraries, reading
 from experiments.panel.libraries import is_fixed
 from experiments.panel.reading import COLUMNS, Cell
 
@@ -86,15 +86,16 @@ def _of_cell(corpus, topics, cell) -> Iterable[Loss]:
 def _peers(cell, entrant, column):
     """A peer's lowest perplexity with the same kind of priors, and the lowest of all its rows."""
     for library, rows in reading.libraries_of(cell).items():
+        name = libraries.get(library).PACKAGE
         same = [row for row in rows if is_fixed(row) == is_fixed(entrant)]
         other = reading.lowest(reading.best(cell[row], column) for row in same)
         if other is not None:
             kind = "the fixed pair" if is_fixed(entrant) else "its own priors"
-            yield "peer", f"{library} with {kind}", other
+            yield "peer", f"{name} with {kind}", other
         if entrant == "defaults" and column == "own":
             every = reading.lowest(reading.best(cell[row], column) for row in rows)
             if every is not None and (other is None or every < other):
-                yield "best", f"{library} with the fixed pair", every
+                yield "best", f"{name} with the fixed pair", every
 
 
 def _relapses(records):

@@ -18,14 +18,22 @@ from experiments.panel.settings import OURS  # noqa: E402
 
 # Okabe and Ito (2008): told apart with any colour vision.  A library has a colour, its entrants
 # have a dash each, so that the picture also survives a grey printer.
-_COLOURS = {OURS: "#0072B2", "sklearn": "#D55E00", "gensim": "#009E73", "tomotopy": "#000000"}
-_OTHER = "#CC79A7"
-_SOLID, _DASHED, _DOTTED = "-", (0, (5, 2)), (0, (1, 1.5))
+_COLOURS = {
+    OURS: "#0072B2", "sklearn": "#D55E00", "gensim": "#009E73", "tomotopy": "#000000",
+    "topica": "#CC79A7", "pyrmallet": "#E69F00", "artm": "#56B4E9",
+}  # fmt: skip
+_OTHER = "#808000"
+_SOLID, _DASHED, _DOTTED, _MIXED = "-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5))
 _DASHES = {
     "defaults": _SOLID, "kept": _DASHED, "mean-field": _DOTTED,
     "sklearn": _SOLID, "sklearn-fixed-pair": _DASHED, "sklearn-online-fixed-pair": _DOTTED,
     "gensim": _SOLID, "gensim-fixed-pair": _DASHED,
     "tomotopy": _SOLID, "tomotopy-fixed-pair": _DASHED,
+    # Of topica's eight entrants four: the others are above or beside these.
+    "topica-sparse": _SOLID, "topica-sparse-fixed-pair": _DASHED,
+    "topica-warp-fixed-pair": _DOTTED, "topica-cvb0-fixed-pair": _MIXED,
+    "pyrmallet": _SOLID, "pyrmallet-fixed-pair": _DASHED,
+    "bigartm": _SOLID, "bigartm-fixed-pair": _DASHED,
 }  # fmt: skip
 _COLUMNS = 3
 _WORST = 1.25  # times the perplexity of counting words: what is above leaves the picture
@@ -35,9 +43,10 @@ _ROUND = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8)  # tick labels, times a power of ten
 def plot(records: Sequence[dict], path: Path) -> None:
     """Draw every corpus at the number of topics that :func:`cells.main_topics` says.
 
-    A point of ours is a fit of its own, over 3, 10, 30 or 100 passes; a peer's are moments of one
-    run.  Where several seeds were fitted, the first is drawn.  A corpus without that number of
-    topics is drawn at the nearest one.
+    A point of ours is a fit of its own, over 3, 10, 30 or 100 passes, and so is one of topica's or
+    pyrmallet's, over 10 to 1,125; those of other peers are moments of one run.  Where several seeds
+    were fitted, the first is drawn.  A corpus without that number of topics is drawn at the nearest
+    one.
 
     Parameters
     ----------
@@ -112,7 +121,7 @@ def _panel(axes, cell):
 
 
 def _curve(records):
-    """Seconds and perplexities of the first seed: ends of our fits, or moments of a peer's run."""
+    """Seconds and perplexities of the first seed: ends of fits, or moments of a peer's run."""
     first = min(record["settings"]["seed"] for record in records)
     points = [
         point

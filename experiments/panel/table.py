@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from experiments.panel import cells, losses, plan, reading
+from experiments.panel import cells, libraries, losses, plan, reading
 from experiments.panel.reading import Cell
 
 OURS = {
@@ -38,7 +38,7 @@ def is_grid(record: Mapping) -> bool:
 
 
 def as_markdown(records: Sequence[dict], remarks: Sequence[str] = ()) -> str:
-    """Lay out the whole page: source, table, losses, seeds, grid.
+    """Lay out the whole page: source, table, losses, peers cut short, seeds, grid.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def as_markdown(records: Sequence[dict], remarks: Sequence[str] = ()) -> str:
     lost = losses.find(own)
     lines = ["# The panel", "", *_source(records), "", *(f"* {remark}" for remark in remarks), ""]
     lines += [*_main_table(own, lost), "", "## Losses", "", *_losses(lost), ""]
-    lines += [*_seeds(own), *_grid(reading.by_cell(records))]
+    lines += [*_cut_short(own), *_seeds(own), *_grid(reading.by_cell(records))]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -71,6 +71,7 @@ def _source(records):
         f"{name} {version}" for s in sources for name, version in s["versions"].items() if version
     }
     settings = [record["settings"] for record in records]
+    loads = [s["hardware"]["load_average"] for s in sources if "load_average" in s["hardware"]]
     return [
         f"`{sources[-1]['command']}`; {len(records)} runs from {dates[0]} to {dates[-1]}; "
         f"revision {', '.join(sorted(gits)) or 'unknown'}; {'; '.join(sorted(machines))}; "
@@ -83,7 +84,14 @@ def _source(records):
         "no more ended in time; each peer at the best moment that it had. Bold: worse than some "
         "peer, or another of the losses listed below. \"Fixed pair\": alpha "
         f"{cells.FIXED_ALPHA:g} and eta {cells.FIXED_ETA:g}.",
-    ]
+        *([] if not loads else [
+            "",
+            f"Other work kept the cores busy: the load was {min(loads):g} to {max(loads):g}, half "
+            f"of the runs had more than {median(loads):.1f}. Seconds are too long, for all but not "
+            "alike; what is fair is perplexity after equal passes. A peer that ran out of seconds "
+            "had fewer passes than an idle machine would give it.",
+        ]),
+    ]  # fmt: skip
 
 
 def _main_table(own, lost):
@@ -122,6 +130,35 @@ def _losses(lost):
         if some:
             lines += [f"{title} ({len(some)}):", "", *(f"* {loss}" for loss in some), ""]
     return lines
+
+
+def _cut_short(own: Mapping[tuple[str, int], Cell]):
+    """How far the peers came that had no time for all passes that they were to make."""
+    lines = []
+    for (corpus, topics), cell in own.items():
+        short = []
+        for entrant, records in cell.items():
+            if reading.is_ours(records):
+                continue
+            library = records[0]["settings"]["library"]
+            asked = (
+                records[0]["settings"]["passes"]
+                if libraries.is_watched(library)
+                else libraries.get(library).PASSES[-1]
+            )
+            made = max(record["passes"] for record in records)
+            if made < asked - 0.5:
+                short.append(f"{entrant} {made:.0f} of {asked:,}")
+        if short:
+            lines.append(f"* {corpus}, K = {topics}: {', '.join(short)}")
+    if not lines:
+        return []
+    return [
+        "## Peers that had no time for all their passes", "",
+        "topica and pyrmallet make 10, 30, 100, 300 and 1,125 passes in runs of their own; those "
+        "that would take twice as long as allowed are not begun.", "",
+        *lines, "",
+    ]  # fmt: skip
 
 
 def _seeds(own: Mapping[tuple[str, int], Cell]):

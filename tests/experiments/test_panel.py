@@ -255,6 +255,21 @@ def test_table_marks_losses_and_names_what_was_left_out():
     assert "| any | 50 | kept | 30 | 2 | 96.0 | 95.0 | 97.0 |" in text
 
 
+def test_table_names_peers_cut_short_and_the_load():
+    busy = SOURCE | {"hardware": SOURCE["hardware"] | {"load_average": 9.5}}
+    gensim = peer("gensim", [(1, 3, 98, 130)], "gensim") | {"passes": 7.2}
+    records = [
+        record("defaults", 30, 90), gensim | {"provenance": busy},
+        record("topica-warp", 100, 99, library="topica"),
+        record("pyrmallet", 10, 99, library="pyrmallet"),
+        record("pyrmallet", 1125, 99, library="pyrmallet"),
+    ]  # fmt: skip
+    text = table.as_markdown(records)
+    assert "* any, K = 50: gensim 7 of 100, topica-warp 100 of 1,125\n" in text
+    assert "the load was 9.5 to 9.5" in text and "Seconds are too long" in text
+    assert "no time for all" not in table.as_markdown(records[:1])
+
+
 def test_grid_compares_the_default_with_its_best_entry():
     records = [
         record("defaults", 100, 103),

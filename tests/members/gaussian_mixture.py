@@ -24,6 +24,8 @@ def degenerate(rng):
         "fewer points than components": {"X": X[:2]},
         "a constant feature": {"X": X * [1.0, 0.0]},
         "a row of zeros": {"X": np.concatenate([X, np.zeros((1, 2))])},
+        "missing numbers": {"X": np.where(rng.random(X.shape) < 0.3, np.nan, X)},
+        "a point of which nothing is known": {"X": np.concatenate([X, np.full((1, 2), np.nan)])},
     }
 
 

@@ -309,6 +309,28 @@ class HierarchicalEstimator(ArrayEstimator):
             "group_intercept": group_intercept, "population_covariance": back @ spread @ back.T,
         }  # fmt: skip
 
+    def _like(self, X, groups=None):
+        """Rows, and the numbers of their groups among those known and, behind these, new ones."""
+        X, index = self._rows_and_groups(X, groups)
+        new = index < 0
+        if groups is None:
+            code = np.arange(len(X))  # each may be of another group
+        else:
+            code = factorise(groups, len(X))[1]
+        index[new] = len(self._means) - 1 + np.unique(code[new], return_inverse=True)[1]
+        return X, index
+
+    def _draw_linear(self, draw, like, rng):
+        """``x^T beta`` of each row, given a draw of the parameters; new groups are drawn, too."""
+        X, index = like
+        slopes, levels = draw["group_coef"], draw["group_intercept"]
+        n_new = max(0, index.max(initial=-1) + 1 - len(slopes))
+        center = np.append(draw["intercept"], draw["coef"])[1 - self._n_constants :]
+        new = rng.multivariate_normal(center, draw["population_covariance"], n_new)
+        slopes = np.concatenate([slopes, new[:, self._n_constants :]])
+        levels = np.concatenate([levels, new[:, 0] if self._n_constants else np.zeros(n_new)])
+        return np.einsum("nd,nd->n", X, slopes[index]) + levels[index]
+
     @staticmethod
     def _default_group(labels) -> int:
         """Place in `_means` of rows whose group is not said: the only group, or the population."""
@@ -317,14 +339,17 @@ class HierarchicalEstimator(ArrayEstimator):
     def _project(self, X, groups):
         """Mean and variance of ``x^T beta`` for each row x, less the mean of y."""
         check_is_fitted(self, "_state")
-        X = self._points(X, reset=False)
-        if groups is None:
-            index = np.full(len(X), self._default_group(self._labels))
-        elif self._labels is None:
-            raise ValueError("groups must be None: the model was fitted without groups")
-        else:
-            labels, code = factorise(groups, len(X))
-            index = places(labels, self._labels)[code]
+        X, index = self._rows_and_groups(X, groups)
         mean, variance = np.empty(len(X)), np.empty(len(X))
         project(self._design(X), index, self._means, self._covariances, mean, variance)
         return mean, variance
+
+    def _rows_and_groups(self, X, groups):
+        """Checked X, and for each row the place of its group in `_means`, -1 for a new one."""
+        X = self._points(X, reset=False)
+        if groups is None:
+            return X, np.full(len(X), self._default_group(self._labels))
+        if self._labels is None:
+            raise ValueError("groups must be None: the model was fitted without groups")
+        labels, code = factorise(groups, len(X))
+        return X, places(labels, self._labels)[code]

@@ -1,7 +1,8 @@
 """Gaussian components of a model: their prior, and the posterior that their rows stand for.
 
 Covariances are full, (D, D), or diagonal, (D,); shapes tell which.  Rows are as in
-:mod:`dpsvi.expfam.gaussian`.
+:mod:`dpsvi.expfam.gaussian` or, with diagonal covariances where coordinates may be missing, in
+:mod:`dpsvi.expfam.by_dimension`: kappa and nu are then arrays (K, D).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpsvi.expfam import normal_gamma, normal_wishart
+from dpsvi.expfam import by_dimension, normal_gamma, normal_wishart
 from dpsvi.kernels.jit import kernel
 
 
@@ -25,6 +26,9 @@ def standardise(rows, floor):
     n = floor.shape[0]
     for k in range(rows.shape[0]):
         component = rows[k, 1:]
+        if rows.shape[1] == 5 * n + 1:
+            by_dimension.to_standard(rows[k], floor)
+            continue
         if rows.shape[1] == 2 * n + 3:
             normal_gamma.to_standard(component, floor)
             log_det = normal_gamma.expected_log_det(component, n)
@@ -86,14 +90,22 @@ class Components(NamedTuple):
     n_axes: int  # of a covariance: 2, diagonal: 1
 
     @property
+    def _parts(self):
+        """Kappa, m - o, G and nu as they lie in the rows."""
+        n, rows = self.origins.shape[1], self.standard
+        if by_dimension.has_own_counts(rows, n):
+            return tuple(rows[:, i * n + 1 : (i + 1) * n + 1] for i in range(4))
+        return rows[:, 1], rows[:, 2 : n + 2], rows[:, n + 2 : -1], rows[:, -1]
+
+    @property
     def mean_precision(self):
-        """Kappa, (K,)."""
-        return self.standard[:, 1]
+        """Kappa, (K,), or (K, D)."""
+        return self._parts[0]
 
     @property
     def shift(self):
         """Means, from the origins: m - o, (K, D)."""
-        return self.standard[:, 2 : self.origins.shape[1] + 2]
+        return self._parts[1]
 
     @property
     def means(self):
@@ -104,12 +116,18 @@ class Components(NamedTuple):
     def factor(self):
         """G, lower triangular, (K, D, D); diagonal: g, (K, D)."""
         n_components, n = self.origins.shape
-        return self.standard[:, n + 2 : -1].reshape(n_components, *[n] * self.n_axes)
+        return self._parts[2].reshape(n_components, *[n] * self.n_axes)
 
     @property
     def degrees_of_freedom(self):
-        """Nu, (K,)."""
-        return self.standard[:, -1]
+        """Nu, (K,), or (K, D)."""
+        return self._parts[3]
+
+    @property
+    def scale(self):
+        """W^-1, (K, D, D), or w, (K, D)."""
+        nu = self.degrees_of_freedom
+        return nu.reshape(*nu.shape, *[1] * (self.n_axes + 1 - nu.ndim)) * self.covariances
 
     @property
     def covariances(self):
@@ -158,14 +176,33 @@ class Components(NamedTuple):
 
     def divergence(self, prior: Prior):
         """KL from the prior in nats, of each component, (K,)."""
-        nu = self.degrees_of_freedom
-        w_inv = nu.reshape(-1, *[1] * self.n_axes) * self.covariances
-        kl = normal_gamma.kl if self.n_axes == 1 else normal_wishart.kl
         kappa0, mean0, nu0, w_inv0 = prior
-        return kl(
-            (self.mean_precision, self.shift, w_inv, nu),
-            (kappa0, mean0 - self.origins, w_inv0, nu0),
-        )
+        own = self.mean_precision, self.shift, self.scale, self.degrees_of_freedom
+        return divergence(own, (kappa0, mean0 - self.origins, w_inv0, nu0), self.n_axes)
+
+
+def draw_points(means, covariances, y, rng):
+    """Points of N(means[k], covariances[k]), one for each k in `y`, (n, D).
+
+    `covariances` are (K, D, D) or, diagonal, (K, D).
+    """
+    noise = rng.standard_normal((len(y), means.shape[1]))
+    if covariances.ndim == 2:
+        return means[y] + np.sqrt(covariances)[y] * noise
+    return means[y] + np.einsum("nij,nj->ni", np.linalg.cholesky(covariances)[y], noise)
+
+
+def divergence(q, p, n_axes):
+    """KL(q || p) in nats, (K,), of components (kappa, m, W^-1, nu).
+
+    Kappa and nu of q, or of both, may be those of each dimension, (K, D).
+    """
+    if n_axes == 2:
+        return normal_wishart.kl(q, p)
+    if np.ndim(q[0]) < 2:
+        return normal_gamma.kl(q, p)
+    q, p = ((kappa, m[..., None], w[..., None], nu) for kappa, m, w, nu in (q, p))
+    return normal_gamma.kl(q, p).sum(axis=1)
 
 
 def _log_dets(matrices, n_axes):

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,10 +15,19 @@ from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.incremental import Incremental
 from dpsvi.estimators.items import count, dense_items, points_and_weights
+from dpsvi.expfam import by_dimension
 from dpsvi.expfam.gaussian import first_statistics, moved
+from dpsvi.families.mixtures import incomplete
 from dpsvi.families.mixtures.clusters import first_responsibilities
+from dpsvi.families.mixtures.components import draw_points
 from dpsvi.families.mixtures.merging import merge_until_stable
-from dpsvi.families.mixtures.mixture import component_prior, infer, options_of, posterior
+from dpsvi.families.mixtures.mixture import (
+    component_prior,
+    infer,
+    options_of,
+    posterior,
+    with_gaps,
+)
 from dpsvi.families.mixtures.prior_parameters import resolve_prior
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
@@ -49,13 +59,19 @@ _PARAMETERS = """\
         bounds with them on all data.  See :mod:`dpsvi.estimators.incremental`, and the Notes on
         several processes there.  Streams have no such passes."""
 
+_MISSING = """\
+    Numbers of X that are NaN are missing, in `fit` as in all other methods.  They are not
+    imputed: diagonal covariances leave them out, full ones condition on what is there, and then
+    fits with D features take up to D times as long.  Fits to data without NaN cost nothing more."""
+
 _ATTRIBUTES = """\
     means_ : ndarray of shape (n_components, n_features_in_)
     covariances_, precisions_ : ndarrays of shape (n_components, n_features_in_, n_features_in_)
         E[Lambda] is `precisions_`, its inverse `covariances_`; diagonal: of shape
         (n_components, n_features_in_).
     mean_precision_, degrees_of_freedom_ : ndarrays of shape (n_components,)
-        kappa and nu of the posterior.
+        kappa and nu of the posterior.  Diagonal, fitted to points with missing numbers: of shape
+        (n_components, n_features_in_), since every feature has seen points of its own.
     {fitted}"""
 
 
@@ -64,7 +80,7 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
 
     Besides what :class:`dpsvi.estimators.arrays.ArrayEstimator` asks for, a subclass defines
 
-    * ``_make_model(prior, origins) -> Model``:
+    * ``_make_model(prior, origins, gaps) -> Model``:
       by :func:`dpsvi.families.mixtures.mixture.make_model`;
     * ``_expect``: a static method, the kernel of :func:`dpsvi.families.mixtures.mixture.posterior`;
     * ``_weight_bound(counts) -> float``: A(N) of :mod:`dpsvi.families.mixtures.merging`;
@@ -80,12 +96,13 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
     precisions_: np.ndarray
     mean_precision_: np.ndarray
     degrees_of_freedom_: np.ndarray
-    _texts = {"components": _PARAMETERS, "attributes": _ATTRIBUTES}
+    _texts = {"components": _PARAMETERS, "attributes": _ATTRIBUTES, "missing": _MISSING}
 
     def __init__(
-        self, n_components, covariance_type, mean_precision_prior, mean_prior,
-        degrees_of_freedom_prior, covariance_prior, init_params, incremental,
-    ):  # fmt: skip
+        self, n_components: int, covariance_type: str, mean_precision_prior: float | None,
+        mean_prior: ArrayLike | None, degrees_of_freedom_prior: float | None,
+        covariance_prior: ArrayLike | None, init_params: str, incremental: bool,
+    ) -> None:  # fmt: skip
         self.n_components = n_components
         self.covariance_type = covariance_type
         self.mean_precision_prior = mean_precision_prior
@@ -112,7 +129,7 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
         self._check_incremental()
 
     def _read(self, X, y=None, *, reset, sample_weight=None):
-        X = self._points(X, reset)
+        X = self._points(X, reset, gaps=True)
         if sample_weight is None:
             return dense_items(X)
         weight = self._weights_of_rows(sample_weight, len(X))
@@ -120,27 +137,47 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
 
     def _start(self, items, total, rng) -> State:
         X, weight = points_and_weights(items, self.n_features_in_)
+        gaps = incomplete.has_gaps(X)
+        if gaps:
+            incomplete.check_columns(X)
+            self._check_gaps()
         prior = resolve_prior(
-            self, X, self.covariance_type == "diag", precision="mean_precision_prior",
-            mean="mean_prior", freedom="degrees_of_freedom_prior", covariance="covariance_prior",
-            weight=weight,
+            self, incomplete.stand_in(X, weight) if gaps else X, self.covariance_type == "diag",
+            precision="mean_precision_prior", mean="mean_prior",
+            freedom="degrees_of_freedom_prior", covariance="covariance_prior", weight=weight,
         )  # fmt: skip
         size = min(len(X), max(_SAMPLE, 10 * self.n_components))
         chosen = np.sort(rng.choice(len(X), size, replace=False))
         sample, weight = X[chosen], None if weight is None else weight[chosen]
-        mass = _mass(total / size, weight)
+        given, mass = sample, _mass(total / size, weight)
+        if gaps:
+            sample = incomplete.filled(sample, rng, X)
         if self.init_params == "merge":
-            resp = self._merged(sample, weight, total / size, prior, rng)
+            resp = self._merged(sample, given, weight, total / size, prior, rng)
         else:
             resp = first_responsibilities(sample, self.n_components, self.init_params, rng, weight)
-        return self._state_of(sample, mass * resp, prior, self._n_threads)
+        return self._state_of(sample, given, mass * resp, prior, self._n_threads)
 
-    def _state_of(self, X, resp, prior, n_threads=1) -> State:
-        """The best parameters for these responsibilities."""
-        origins, stats = first_statistics(X, resp, prior.mean, prior.covariance.ndim == 1)
-        return State.resume(self._make_model(prior, origins), stats.reshape(1, -1), n_threads)
+    def _check_gaps(self) -> None:
+        if self.incremental and self.covariance_type == "full":
+            raise ValueError(
+                "incremental=True with numbers of X that are missing (NaN) needs "
+                "covariance_type='diag': what stands for them changes from visit to visit"
+            )
 
-    def _merged(self, X, weight, scale, prior, rng):
+    def _state_of(self, X, given, resp, prior, n_threads=1) -> State:
+        """The best parameters for these responsibilities.
+
+        X is `given`, or that with values in its gaps.
+        """
+        gaps, diagonal = X is not given, prior.covariance.ndim == 1
+        origins, stats = first_statistics(X, resp, prior.mean, diagonal)
+        if gaps and diagonal:
+            stats = by_dimension.statistics(given, resp, origins)
+        model = self._make_model(prior, origins, gaps)
+        return State.resume(model, stats.reshape(1, -1), n_threads)
+
+    def _merged(self, X, given, weight, scale, prior, rng):
         """Responsibilities of K components, (n, K), by merging pairs of twice as many.
 
         K-means has two centers in one cluster, and one in two, in most fits; variational inference
@@ -153,21 +190,38 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
         mass = _mass(scale, weight)
         resp = merge_until_stable(
             X, mass * first, prior, self._weight_bound, 1 if self._learns_size else most, most,
-            partial(self._ascend, X, weight, scale, prior),
+            partial(self._ascend, X, given, weight, scale, prior, rng),
         )  # fmt: skip
         return np.pad(resp / mass, ((0, 0), (0, most - resp.shape[1])))
 
-    def _ascend(self, X, weight, scale, prior, resp):
-        """Some steps of coordinate ascent, each point counting `scale` times its weight."""
-        n, items = len(X), dense_items(X if weight is None else np.column_stack([X, weight]))
-        state = self._state_of(X, resp, prior)
+    def _ascend(self, X, given, weight, scale, prior, rng, resp):
+        """Some steps of coordinate ascent, each point counting `scale` times its weight.
+
+        What fills the gaps of `given` in X is drawn anew.
+        """
+        n = len(X)
+        items = dense_items(given if weight is None else np.column_stack([given, weight]))
+        state = self._state_of(X, given, resp, prior)
         fit(
             state, items, schedule=constant(1.0), batch_size=n, n_passes=_SWEEPS, seed=0,
             total_items=scale * n,
         )  # fmt: skip
         better = np.empty(resp.shape)
         self._bounds(state, items, better)
+        if X is not given:
+            incomplete.refill(X, given, better, posterior(state, self._expect), rng)
         return _mass(scale, weight) * better
+
+    def _again(self, items) -> State:
+        if not incomplete.has_gaps(items.value):
+            return super()._again(items)
+        self._check_gaps()
+        state = self._state
+        model, learned = with_gaps(state.model, state.learned(), self._model)
+        return State.resume(
+            model, learned, self._n_threads, self._n_kept(items), step=state.step,
+            items=state.items,
+        )  # fmt: skip
 
     # --- the fitted model ---------------------------------------------------------------------
 
@@ -193,13 +247,19 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
     def _reordered(self, order, model) -> np.ndarray:
         state = self._state
         before, after = (options_of(m.hyper).origins for m in (state.model, model))
-        rows = state.natural().reshape(len(order), -1)[order]
-        return moved(rows, before[order] - after).reshape(1, -1)
+        rows, shift = state.natural().reshape(len(order), -1)[order], before[order] - after
+        own_counts = by_dimension.has_own_counts(rows, shift.shape[1])
+        return (by_dimension.moved if own_counts else moved)(rows, shift).reshape(1, -1)
 
     def _bounds(self, state, items, resp=None):
         q, n = posterior(state, self._expect), count(items)
         bound, resp = np.empty(n), np.empty((0, 0)) if resp is None else resp
-        infer(items, np.arange(n, dtype=np.int32), q.standard, q.origins, resp, bound)
+        own_counts = by_dimension.has_own_counts(q.standard, q.origins.shape[1])
+        gaps, standard = own_counts or incomplete.has_gaps(items.value), q.standard
+        if gaps and q.n_axes == 1 and not own_counts:
+            standard = by_dimension.spread_standard(standard, q.origins.shape[1])
+        run = incomplete.infer if gaps else infer
+        run(items, np.arange(n, dtype=np.int32), standard, q.origins, resp, bound)
         weight = points_and_weights(items, q.origins.shape[1])[1]
         return bound if weight is None else weight * bound
 
@@ -217,6 +277,14 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
         q = posterior(self._state, self._expect)
         names = "means", "covariances", "precisions"
         return drawn | dict(zip(names, q.sample(n_samples, rng), strict=True))
+
+    def _like(self, X) -> int:
+        return len(self._points(X, reset=False, gaps=True))
+
+    def _draw_data(self, draw, n_points, rng):
+        weights = draw["weights"] / draw["weights"].sum()
+        y = rng.choice(len(weights), size=n_points, p=weights)
+        return draw_points(draw["means"], draw["covariances"], y, rng).astype(self._dtype)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Responsibilities of the components for each point, of shape (n_samples, K)."""
@@ -241,6 +309,11 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
             What `fit` takes besides, as `sample_weight`.
         """
         return self.fit(X, y, **fit_params).predict(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Expected log-likelihood of each point in nats, (n_samples,).

@@ -14,14 +14,16 @@ origins differ by a linear map, which leaves all steps and averages what they ar
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from dpsvi.base import Model
+from dpsvi.expfam import by_dimension
 from dpsvi.expfam.gaussian import BLOCK, add_stats, log_densities, mirror
+from dpsvi.families.mixtures import incomplete
+from dpsvi.families.mixtures.blocks import add_unvisited, load_block, normalise, to_changes, weigh
 from dpsvi.families.mixtures.components import Components, Prior
 from dpsvi.kernels.hyper import pack
 from dpsvi.kernels.jit import copy, inline_kernel, kernel
@@ -32,7 +34,7 @@ class Options(NamedTuple):
 
     n_components: int  # K
     n_features: int  # D
-    n_axes: int  # of a covariance: 1 if it is diagonal, else 2
+    n_axes: int  # of a covariance: 1 if it is diagonal, else 2; 0: rows as in `by_dimension`
     mean_precision: float  # kappa_0
     degrees_of_freedom: float  # nu_0
     mean: np.ndarray  # m_0, (D,)
@@ -47,27 +49,30 @@ class Options(NamedTuple):
 def options_of(hyper):
     """Name what :func:`dpsvi.kernels.hyper.pack` made of :class:`Options`."""
     n_components, n, n_axes = int(hyper[0]), int(hyper[1]), int(hyper[2])
-    size = n if n_axes == 1 else n * n
-    columns = size + n + 3
+    size = n if n_axes < 2 else n * n
+    columns = size + n + 3 if n_axes > 0 else 5 * n + 1
     rest = hyper[5 + 2 * n + size :]
     origins, rest = rest[: n_components * n], rest[n_components * n :]
     return Options(
-        n_components, n, n_axes, hyper[3], hyper[4], hyper[5 : 5 + n], hyper[5 + n : 5 + 2 * n],
-        hyper[5 + 2 * n : 5 + 2 * n + size], origins.reshape((n_components, n)),
+        n_components, n, max(n_axes, 1), hyper[3], hyper[4], hyper[5 : 5 + n],
+        hyper[5 + n : 5 + 2 * n], hyper[5 + 2 * n : 5 + 2 * n + size],
+        origins.reshape((n_components, n)),
         rest[: n_components * columns].reshape((n_components, columns)),
         rest[n_components * columns :],
     )  # fmt: skip
 
 
-def make_model(name, local, prior: Prior, origins, first, weights) -> Model:
+def make_model(name, steps, prior: Prior, origins, first, weights, gaps=False) -> Model:
     """A mixture as a :class:`dpsvi.base.Model`.
 
     Parameters
     ----------
     name : str
-    local : callable
-        Calls :func:`natural`, fills the first number of each component with E ln pi_k, and goes on
-        with :func:`dpsvi.families.mixtures.components.standardise` and :func:`add_points`.
+    steps : (callable, callable)
+        Local steps of points, and of points with gaps: each calls :func:`natural`, fills the first
+        number of each component with E ln pi_k, and goes on with
+        :func:`dpsvi.families.mixtures.components.standardise` and :func:`add_points`, that of
+        :mod:`dpsvi.families.mixtures.incomplete` for the second.
     prior : Prior
     origins : float64 array, (K, D)
         Where each component counts from.
@@ -75,25 +80,49 @@ def make_model(name, local, prior: Prior, origins, first, weights) -> Model:
         The prior of every `counts`.
     weights : sequence of float
         What else `local` needs to know of the weights' prior.
+    gaps : bool
+        Whether coordinates of points may be missing.
     """
-    natural_prior = prior.natural(origins, first).reshape(1, -1)
+    rows, n_axes = prior.natural(origins, first), prior.covariance.ndim
+    if gaps and n_axes == 1:
+        rows, n_axes = by_dimension.spread(rows, origins.shape[1]), 0
     options = Options(
-        *origins.shape, prior.covariance.ndim, prior.mean_precision, prior.degrees_of_freedom,
-        prior.mean, prior.floor(), prior.covariance, origins, natural_prior, weights,
+        *origins.shape, n_axes, prior.mean_precision, prior.degrees_of_freedom,
+        prior.mean, prior.floor(), prior.covariance, origins, rows, weights,
     )  # fmt: skip
-    return from_arrays(name, local, natural_prior.shape, natural_prior, pack(options))
+    return from_arrays(name, steps, (1, rows.size), rows.reshape(1, -1), pack(options), gaps)
 
 
-def from_arrays(name, local, shape, prior, hyper) -> Model:
+def from_arrays(name, steps, shape, prior, hyper, gaps=False) -> Model:
     """The model with these arrays of :func:`make_model`; errors if they are no such arrays."""
+    options = options_of.py_func(hyper)
+    gaps = gaps or by_dimension.has_own_counts(options.prior, options.n_features)
+    scratch = incomplete.scratch if gaps else _scratch
     return Model(
-        name=name, shape=shape, prior=prior, hyper=hyper, local=local,
-        scratch=partial(_scratch, options_of.py_func(hyper).n_components),
+        name=name, shape=shape, prior=prior, hyper=hyper, local=steps[gaps],
+        scratch=partial(scratch, options.n_components),
     )  # fmt: skip
 
 
 def _scratch(n_components, n):
     return (2 * n + 2 + n_components) * BLOCK
+
+
+def with_gaps(model: Model, learned, from_arrays):
+    """The model for points with gaps, and ``lam - prior`` of `learned` as it counts there.
+
+    `from_arrays` is :func:`from_arrays` with a name and steps.
+    """
+    options = options_of.py_func(model.hyper)
+    n_components, n = options.origins.shape
+    prior, hyper = model.prior, model.hyper
+    if options.n_axes == 1 and not by_dimension.has_own_counts(options.prior, n):
+        prior, learned = (
+            by_dimension.spread(rows.reshape(n_components, -1), n).reshape(1, -1)
+            for rows in (prior, learned)
+        )
+        hyper = pack(options._replace(n_axes=0, prior=prior))
+    return from_arrays(prior.shape, prior, hyper, True), learned
 
 
 def component_prior(hyper) -> Prior:
@@ -128,56 +157,6 @@ def natural(sums, scale, prior, expected):
 
 
 @inline_kernel
-def load_block(items, batch, first, x):
-    """Copy items batch[first:first + BLOCK] into the columns of `x`; returns their number.
-
-    A block that is not full repeats its first point; give the copies the weight 0.
-    """
-    size = min(BLOCK, batch.shape[0] - first)
-    for i in range(BLOCK):
-        start = items.offsets[batch[first + i if i < size else first]]
-        for d in range(x.shape[0]):
-            x[d, i] = items.value[start + d]
-    return size
-
-
-@inline_kernel
-def normalise(log_p, size, bound, total):
-    """Turn a block of log-densities into responsibilities in place, 0 from point `size` on.
-
-    `bound`, (BLOCK,), gets ``ln sum_k exp(log_p[k])``; `total`, (BLOCK,), is scratch.
-    """
-    n_components = log_p.shape[0]
-    for i in range(BLOCK):
-        bound[i] = log_p[0, i]
-        total[i] = 0.0
-    for k in range(1, n_components):
-        for i in range(BLOCK):
-            bound[i] = max(bound[i], log_p[k, i])
-    for k in range(n_components):
-        for i in range(BLOCK):
-            log_p[k, i] = math.exp(log_p[k, i] - bound[i])
-            total[i] += log_p[k, i]
-    for k in range(n_components):
-        for i in range(BLOCK):
-            log_p[k, i] = log_p[k, i] / total[i] if i < size else 0.0
-    for i in range(BLOCK):
-        bound[i] += math.log(total[i])
-
-
-@kernel
-def weigh(items, batch, first, size, n, resp):
-    """Multiply responsibilities, (K, BLOCK), by the weights of the points of a block.
-
-    Points are items of `n` numbers; the number behind these is the weight of the point.
-    """
-    for i in range(size):
-        weight = items.value[items.offsets[batch[first + i]] + n]
-        for k in range(resp.shape[0]):
-            resp[k, i] *= weight
-
-
-@inline_kernel
 def add_points(memory, items, batch, expected, origins, work):
     """Add the statistics of the points in `batch` to ``work.stats``: (44) and its sums.
 
@@ -200,36 +179,14 @@ def add_points(memory, items, batch, expected, origins, work):
         log_densities(x, expected, origins, y, resp)
         normalise(resp, size, bound, y[0])
         if memory.shape[0] > 0:
-            n_new += _change(memory, batch, first, size, resp)
+            n_new += to_changes(memory, batch, first, size, resp)
         if weighted:
             weigh(items, batch, first, size, n, resp)
         add_stats(x, resp, origins, y, stats)
     mirror(stats, n)
-    if n_new > 0:
-        share = memory[n_items:].reshape(stats.shape)
-        for k in range(n_components):
-            for j in range(stats.shape[1]):
-                stats[k, j] -= n_new * share[k, j]
+    add_unvisited(memory, n_items, -n_new, stats)
     work.touched[0] = 0
     return 1
-
-
-@inline_kernel
-def _change(memory, batch, first, size, resp):
-    """Turn responsibilities into their changes since the last visit; how many had none is returned.
-
-    They sum to 1, so that a point without any is one that was not visited yet.
-    """
-    n_new = 0
-    for i in range(size):
-        old, known = memory[batch[first + i]], 0.0
-        for k in range(resp.shape[0]):
-            new = resp[k, i]
-            resp[k, i] = new - old[k]
-            known += old[k]
-            old[k] = new
-        n_new += known == 0.0
-    return n_new
 
 
 @kernel

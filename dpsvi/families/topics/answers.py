@@ -6,11 +6,13 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.corpus import Corpus
-from dpsvi.errors import check_choice, check_flag, check_number
+from dpsvi.errors import check_choice, check_flag, check_number, resolve_jobs
 from dpsvi.estimators.items import count
 from dpsvi.evaluation import completion
 from dpsvi.expfam import dirichlet
@@ -20,6 +22,7 @@ from dpsvi.kernels.memory import aligned
 from dpsvi.kernels.special import exp_expected_log
 
 _INFER = dict(tol=1e-3, n_sweeps=100)
+_DOCUMENTS_AT_ONCE = 256  # whose counts of all words are in memory while they are drawn
 
 
 if TYPE_CHECKING:
@@ -107,6 +110,26 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def _draw_posterior(self, n_samples, rng) -> dict:
         return {"components": dirichlet.draw(self.components_, n_samples, rng)}
 
+    def _like(self, X) -> np.ndarray:
+        items = self._read(X, reset=False)
+        before = np.concatenate([[0.0], np.cumsum(items.value, dtype=np.float64)])
+        return np.rint(np.diff(before[items.offsets])).astype(np.int64)  # words of each document
+
+    def _prior_of_documents(self, draw) -> np.ndarray:
+        """Dirichlet prior of the topic proportions given a draw of the parameters, (K,)."""
+        return self._alpha(self._state)
+
+    def _draw_data(self, draw, lengths, rng):
+        alpha = np.maximum(self._prior_of_documents(draw), 1e-9)
+        words = draw["components"].astype(np.float64)
+        words /= words.sum(axis=1, keepdims=True)
+        parts = [scipy.sparse.csr_array((0, words.shape[1]))]
+        for some in gen_batches(len(lengths), _DOCUMENTS_AT_ONCE):
+            mixed = rng.dirichlet(alpha, some.stop - some.start) @ words
+            mixed /= mixed.sum(axis=1, keepdims=True)
+            parts.append(scipy.sparse.csr_array(rng.multinomial(lengths[some], mixed)))
+        return scipy.sparse.csr_array(scipy.sparse.vstack(parts))
+
     def _distances(self, other) -> np.ndarray:
         """Bhattacharyya distances of topics, as distributions over words, (K, K)."""
         if other.vocabulary_ != self.vocabulary_:
@@ -138,18 +161,22 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         size = self._sizes if "_sizes" in vars(self) else column_sums(self._natural(state))
         used = np.zeros(self._n_words(state), bool)
         used[items.index] = True
+        index = items.index
+        if 2 * np.count_nonzero(used) < len(used):  # else renaming costs more than it spares
+            index = (np.cumsum(used, dtype=np.int32) - 1)[index]
+        else:
+            used[:] = True
         words = np.flatnonzero(used)
-        place = np.cumsum(used, dtype=np.int32) - 1
         weights, shift = _weights(self._natural(state, words), size, mean_field)
         basis = aligned((len(words), state.model.shape[1]), FLOAT)
         basis[:, : len(size)] = weights
-        return basis, shift, as_items(items.offsets, place[items.index], items.value, FLOAT)
+        return basis, shift, as_items(items.offsets, index, items.value, FLOAT)
 
     def _complete(self, state, items, seed=0) -> completion.Completion:
         topics, _ = self._basis(state, mean_field=False)
         return completion.completion_perplexity(
             topics, Corpus(*items, len(topics)), self._alpha(state),
-            word_counts=self._word_counts, seed=seed, n_jobs=self._n_threads,
+            word_counts=self._word_counts, seed=seed, n_jobs=resolve_jobs(self.n_jobs),
         )  # fmt: skip
 
     @property
@@ -177,23 +204,20 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         check_is_fitted(self, "_state")
         check_flag("normalize", normalize)
         mean_field = self._started["local_step"] == "mean_field"
-        theta, *_ = self._infer(self._read(X, reset=False), mean_field)
-        if normalize:
-            theta = theta / theta.sum(axis=1, keepdims=True)
-        return theta if getattr(X, "dtype", None) == np.float32 else theta.astype(np.float64)
+        basis, _, items = self._basis_of(self._read(X, reset=False), mean_field)
+        real = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+        theta = np.empty((count(items), self._n_topics(self._state)), real)
+        completion.infer_proportions(
+            basis, self._padded_alpha(basis), items, theta, normalize=normalize,
+            digamma=mean_field, n_jobs=resolve_jobs(self.n_jobs), **_INFER,
+        )  # fmt: skip
+        return theta
 
-    def _infer(self, items, mean_field):
-        """Gamma, (D, K), and sum_w c log norm, (D,), of documents; each on its own.
-
-        Behind them the units of the words, and the items whose words these are.
-        """
-        basis, shift, items = self._basis_of(items, mean_field)
-        n_topics, alpha = self._n_topics(self._state), np.zeros(basis.shape[1], np.float32)
-        alpha[:n_topics] = self._alpha(self._state)
-        gamma, log_norm = completion.infer_documents(
-            basis, alpha, items, digamma=mean_field, n_jobs=self._n_threads, **_INFER
-        )
-        return gamma[:, :n_topics], log_norm, shift, items
+    def _padded_alpha(self, basis):
+        """Alpha of every column of `basis`."""
+        alpha = np.zeros(basis.shape[1], np.float32)
+        alpha[: self._n_topics(self._state)] = self._alpha(self._state)
+        return alpha
 
     def perplexity(self, X: Any, kind: Literal["completion", "bound"] = "completion") -> float:
         """Perplexity of documents; lower is better.
@@ -233,7 +257,12 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return self._complete(self._state, self._read(X, reset=False), seed)
 
     def _bound_per_token(self, items) -> float:
-        gamma, log_norm, shift, items = self._infer(items, mean_field=True)
+        basis, shift, items = self._basis_of(items, mean_field=True)
+        gamma, log_norm = completion.infer_documents(
+            basis, self._padded_alpha(basis), items, digamma=True,
+            n_jobs=resolve_jobs(self.n_jobs), **_INFER,
+        )  # fmt: skip
+        gamma = gamma[:, : self._n_topics(self._state)]
         item = np.repeat(np.arange(count(items)), np.diff(items.offsets))
         log_norm += np.bincount(item, items.value * shift[items.index], count(items))
         lengths = np.add.reduceat(np.append(items.value, 0.0), items.offsets[:-1])

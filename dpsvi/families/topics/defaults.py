@@ -49,6 +49,9 @@ class Defaults(NamedTuple):
     stream_memory : float
         Share of all documents of a stream so far that the parameters remember, at least, while
         nobody knows how many will follow; 0: the stream's steps and N do not depend on that.
+    stream_sweeps : int
+        Most inner iterations on a document of a stream, which is met once and by topics that are
+        young; 0: `sweeps`.
     """
 
     word_tokens: float
@@ -59,6 +62,7 @@ class Defaults(NamedTuple):
     memory_share: float = 0.0
     big_start: int = 0
     stream_memory: float = 0.0
+    stream_sweeps: int = 0
 
     def eta(self, n_topics: int) -> float:
         """Dirichlet prior of the words of a topic."""

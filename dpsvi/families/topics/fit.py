@@ -47,6 +47,7 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
     """
 
     bound_: float
+    n_features_in_: int
     vocabulary_: tuple[str, ...] | None
     vectorizer_: Any
     _texts = {"fitted": _FITTED}
@@ -54,7 +55,8 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
     _fixed = ("n_components",)
     _settings = ("local_step",)
     _extra = ("vocabulary_", "_word_counts", "_own_words")
-    _while_fitting = ("_learned",)
+    _while_fitting = ("_learned", "_streaming")
+    _streaming = False
     n_init = 1
 
     def check_params(self) -> None:
@@ -116,7 +118,9 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
         )  # fmt: skip
 
     def _n_sweeps(self) -> int:
-        return self.max_doc_update_iter or self._default().sweeps
+        default = self._default()
+        more = self._streaming and default.stream_sweeps
+        return self.max_doc_update_iter or more or default.sweeps
 
     @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -187,7 +191,7 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
         return {**result._asdict(), "score": result.log_likelihood}
 
     def _begin(self, items, total, rng, going_on) -> State:
-        stream = total is not None
+        self._streaming = stream = total is not None
         if not len(items.index) and not (stream and going_on):
             raise ValueError(f"empty corpus: {count(items)} documents without any word")
         self._learned = self._learned_priors() if going_on else {}

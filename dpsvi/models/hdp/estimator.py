@@ -214,6 +214,9 @@ class DPSVIHDP(TopicEstimator):
         weights = {"topic_weights": draw_weights(*q, n_samples, rng)}
         return super()._draw_posterior(n_samples, rng) | weights
 
+    def _prior_of_documents(self, draw):
+        return self.doc_concentration_ * draw["topic_weights"]
+
     # --- what was learned ---------------------------------------------------------------------
 
     @fitted_property

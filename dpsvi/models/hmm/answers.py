@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.items import count, dense_items
+from dpsvi.families.mixtures.incomplete import has_gaps
 from dpsvi.models.hmm.chunk import chunk_of, scratch
 from dpsvi.models.hmm.model import read
-from dpsvi.models.hmm.predict import decode, infer
+from dpsvi.models.hmm.predict import decode, infer, walk
 
 
 class Answers:
@@ -28,7 +29,7 @@ class Answers:
 
     def _infer(self, state, items, marked=0, posteriors=False):
         """Bounds of all steps of `items`, and their posteriors, (n, K), or (0, K)."""
-        weights = read(state).weights
+        weights = read(state, has_gaps(items.value)).weights
         chunk, everything, n_steps = _prepare(weights, items, marked)
         bound = np.empty(n_steps)
         posterior = np.empty((n_steps if posteriors else 0, len(weights.start)))
@@ -62,7 +63,7 @@ class Answers:
             posterior = self.predict_proba(X, lengths)
             return float(posterior.max(axis=1).sum()), posterior.argmax(axis=1)
         items = dense_items(*self._sequences(X, lengths))
-        weights = read(self._state).weights
+        weights = read(self._state, has_gaps(items.value)).weights
         chunk, everything, n_steps = _prepare(weights, items)
         path, value = np.empty(n_steps, np.int64), np.empty(len(everything))
         decode(items, everything, 0, weights, chunk, path, value)
@@ -86,6 +87,11 @@ class Answers:
         check_is_fitted(self, "_state")
         items = dense_items(*self._sequences(X, lengths))
         return self._infer(self._state, items, posteriors=True)[1].astype(self._dtype, copy=False)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.emission == "categorical" or self.covariance_type == "diag"
+        return tags
 
     def score_samples(self, X: Any, lengths: ArrayLike | None = None) -> np.ndarray:
         """Log-likelihood of each step given the steps before it in nats, (n_samples,).
@@ -134,6 +140,16 @@ class Answers:
             states[t] = np.searchsorted(cumulative[states[t - 1]], u, side="right")
         X = self._emissions.draw(self, read(self._state), states, rng)
         return X.astype(self._dtype, copy=False), states
+
+
+    def _like(self, X, lengths=None):
+        return self._sequences(X, lengths)[1]
+
+    def _draw_data(self, draw, offsets, rng):
+        states = np.empty(offsets[-1], np.int64)
+        start, trans = (np.cumsum(draw[name], axis=-1) for name in ("startprob", "transmat"))
+        walk(start, trans, offsets, rng.random(offsets[-1]), states)
+        return self._emissions.draw_from(draw, states, rng).astype(self._dtype)
 
 
 def _prepare(weights, items, marked=0):

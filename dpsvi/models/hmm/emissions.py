@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpsvi.expfam import dirichlet, normal_gamma, normal_wishart
+from dpsvi.expfam import by_dimension, dirichlet
 from dpsvi.expfam.gaussian import first_statistics
+from dpsvi.families.mixtures import incomplete
 from dpsvi.families.mixtures.clusters import cluster
-from dpsvi.families.mixtures.components import Components
+from dpsvi.families.mixtures.components import Components, divergence, draw_points
 from dpsvi.families.mixtures.prior_parameters import resolve_prior
 from dpsvi.models.hmm.local import CATEGORICAL, GAUSSIAN
 from dpsvi.models.hmm.model import Posterior
@@ -33,7 +34,11 @@ class Gaussian:
 
     @staticmethod
     def check(estimator, X) -> None:
-        """All points can be emitted."""
+        """Raise ValueError for gaps that full covariances cannot have."""
+        if not _diagonal(estimator) and incomplete.has_gaps(X):
+            raise ValueError(
+                "X contains NaN: missing numbers need covariance_type='diag', got 'full'"
+            )
 
     @staticmethod
     def start(estimator, X, points, rng) -> Start:
@@ -41,18 +46,31 @@ class Gaussian:
 
         With fewer distinct points than states some states begin empty.
         """
-        n_states = estimator.n_components
-        prior = resolve_prior(
-            estimator, X, _diagonal(estimator), precision="beta_prior", mean="means_prior",
-            freedom="dof_prior", covariance="scale_prior",
+        n_states, diagonal, gaps = (
+            estimator.n_components, _diagonal(estimator), incomplete.has_gaps(X),
         )  # fmt: skip
+        if gaps:
+            incomplete.check_columns(X)
+        prior = resolve_prior(
+            estimator, incomplete.stand_in(X) if gaps else X, diagonal, precision="beta_prior",
+            mean="means_prior", freedom="dof_prior", covariance="scale_prior",
+        )  # fmt: skip
+        sample = incomplete.filled(points, rng, X) if gaps else points
         # From one start of k-means fits end in a worse optimum more often than from five, and the
         # other four cost little.
-        clusters = cluster(points, n_states, rng, n_init=5)
-        resp, diagonal = np.eye(n_states)[clusters.labels_], prior.covariance.ndim == 1
-        origins, stats = first_statistics(points, resp, prior.mean, diagonal)
+        clusters = cluster(sample, n_states, rng, n_init=5)
+        resp = np.eye(n_states)[clusters.labels_]
+        origins, stats = first_statistics(sample, resp, prior.mean, diagonal)
         natural = prior.natural(origins, 1.0 / n_states)
-        return Start(prior.floor(), origins, natural, stats, clusters.predict)
+        if not gaps:
+            return Start(prior.floor(), origins, natural, stats, clusters.predict)
+        stats = by_dimension.statistics(points, resp, origins)
+        natural = by_dimension.spread(natural, points.shape[1])
+
+        def assign(points):
+            return clusters.predict(incomplete.filled(points, rng, X))
+
+        return Start(prior.floor(), origins, natural, stats, assign)
 
     @staticmethod
     def fitted(estimator, q: Posterior) -> dict:
@@ -67,15 +85,19 @@ class Gaussian:
     @staticmethod
     def divergence(estimator, q: Posterior, prior: Posterior) -> float:
         """KL of the emissions in nats."""
-        kl = normal_gamma.kl if _diagonal(estimator) else normal_wishart.kl
         pair = (_standard(_components(estimator, each)) for each in (q, prior))
-        return float(kl(*pair).sum())
+        return float(divergence(*pair, 1 if _diagonal(estimator) else 2).sum())
 
     @staticmethod
     def draw_parameters(estimator, q: Posterior, n_samples, rng) -> dict:
         """Draws of the emissions' means and covariances."""
         means, covariances, _ = _components(estimator, q).sample(n_samples, rng)
         return {"means": means, "covars": covariances}
+
+    @staticmethod
+    def draw_from(draw, states, rng):
+        """A point from each of these states, (n, D), given draws of the parameters."""
+        return draw_points(draw["means"], draw["covars"], states, rng)
 
     @staticmethod
     def draw(estimator, q: Posterior, states, rng):
@@ -95,8 +117,7 @@ def _components(estimator, q: Posterior) -> Components:
 def _standard(components: Components):
     """(kappa, m - origin, W^-1, nu) of every state."""
     nu = components.degrees_of_freedom
-    scale = nu.reshape(-1, *[1] * components.n_axes) * components.covariances
-    return components.mean_precision, components.shift, scale, nu
+    return components.mean_precision, components.shift, components.scale, nu
 
 
 class Categorical:
@@ -109,7 +130,10 @@ class Categorical:
         """Raise ValueError unless X holds symbols that the estimator knows."""
         if X.shape[1] != 1:
             raise ValueError(f"X must have one column, of symbols, got {X.shape[1]} features")
-        strange = X[(X != np.floor(X)) | (X < 0) | (X >= estimator.n_symbols_)]
+        given = X[~np.isnan(X)]
+        if not len(given):
+            raise ValueError("X has no symbol: all are NaN")
+        strange = given[(given != np.floor(given)) | (given < 0) | (given >= estimator.n_symbols_)]
         if len(strange):
             raise ValueError(
                 f"X must hold symbols, integers >= 0 and < {estimator.n_symbols_}, got "
@@ -122,7 +146,8 @@ class Categorical:
         n_states, n_symbols = estimator.n_components, estimator.n_symbols_
         shape = n_states, n_symbols
         alpha = estimator._concentrations("emissionprob_prior", shape, 1.0 / n_symbols)
-        frequency = np.bincount(points[:, 0].astype(int), minlength=n_symbols)
+        given = points[~np.isnan(points)].astype(int)
+        frequency = np.bincount(given, minlength=n_symbols)
         emission = rng.standard_gamma(1.0, size=shape) * frequency
         emission *= len(points) / emission.sum()
         prior = np.hstack([np.full((n_states, 1), 1.0 / n_states), alpha])
@@ -148,10 +173,19 @@ class Categorical:
         return {"emissionprob": dirichlet.draw(q.states[:, 1:], n_samples, rng)}
 
     @staticmethod
+    def draw_from(draw, states, rng):
+        """A symbol from each of these states, (n, 1), given draws of the parameters."""
+        return _draw_symbols(draw["emissionprob"], states, rng)
+
+    @staticmethod
     def draw(estimator, q: Posterior, states, rng):
         """A symbol from each of these states, (n, 1)."""
-        cumulative = np.cumsum(estimator.emissionprob_, axis=1)[states]
-        return (rng.random((len(states), 1)) > cumulative[:, :-1]).sum(axis=1)[:, None]
+        return _draw_symbols(estimator.emissionprob_, states, rng)
+
+
+def _draw_symbols(probabilities, states, rng):
+    cumulative = np.cumsum(probabilities, axis=1)[states]
+    return (rng.random((len(states), 1)) > cumulative[:, :-1]).sum(axis=1)[:, None]
 
 
 KINDS = {"gaussian": Gaussian, "categorical": Categorical}

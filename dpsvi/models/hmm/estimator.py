@@ -32,9 +32,10 @@ from dpsvi.estimators.incremental import Incremental
 from dpsvi.estimators.items import count, dense_items
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import dirichlet
+from dpsvi.families.mixtures.incomplete import has_gaps
 from dpsvi.models.hmm.answers import Answers
 from dpsvi.models.hmm.emissions import KINDS
-from dpsvi.models.hmm.model import from_arrays, make_model, read, read_prior
+from dpsvi.models.hmm.model import from_arrays, make_model, read, read_prior, with_gaps
 from dpsvi.models.hmm.sequences import Steps, offsets_of, windows
 from dpsvi.training.state import State
 
@@ -108,7 +109,8 @@ class DPSVIHMM(Answers, Incremental, ArrayEstimator):
     startprob_posterior_, transmat_posterior_, emissionprob_posterior_ : ndarrays
         Concentrations u, U and those of the symbols.
     beta_posterior_, dof_posterior_, scale_posterior_ : ndarrays
-        kappa, nu and W^-1 of every state.
+        kappa, nu and W^-1 of every state.  Fitted to points with missing numbers the first two
+        are of shape (n_components, n_features_in_), since every feature has seen steps of its own.
     n_symbols_ : int
         Of categorical emissions.
     {fitted}
@@ -118,6 +120,10 @@ class DPSVIHMM(Answers, Incremental, ArrayEstimator):
     `posterior_samples` draws ``"startprob"``, ``"transmat"``, and of Gaussian emissions
     ``"means"`` and ``"covars"``, whose inverses have the inverses of `covars_` for a mean, or of
     categorical ones ``"emissionprob"``.
+
+    Numbers of X that are NaN are missing, in `fit` as in all other methods: symbols, and numbers
+    of points with ``covariance_type="diag"``.  They are left out, not imputed; a step without any
+    number is a step all the same.  Full covariances refuse them.
 
     Inference is in float64; for float32 data the fitted arrays, posteriors and scores are float32.
     A thread needs memory for the longest item, of 2 K + D + 3 numbers a step.
@@ -267,14 +273,14 @@ class DPSVIHMM(Answers, Incremental, ArrayEstimator):
 
     def _sequences(self, X, lengths, y=None, reset=False):
         """Checked X and where its sequences begin."""
-        X = self._points(X, reset)
+        X = self._points(X, reset, gaps=True)
         if y is not None and len(y) != len(X):
             raise ValueError(
                 f"y must be None or have the {len(X)} rows of X, got {len(y)}; "
                 "give the lengths of sequences by name, lengths="
             )
         if reset and self.emission == "categorical":
-            largest = max(0, int(X.max()))
+            largest = 0 if np.isnan(X).all() else max(0, int(np.nanmax(X)))
             self.n_symbols_ = largest + 1 if self.n_features is None else self.n_features
         self._emissions.check(self, X)
         return X, offsets_of(lengths, len(X))
@@ -310,6 +316,15 @@ class DPSVIHMM(Answers, Incremental, ArrayEstimator):
         rows = [start, scale * pairs.ravel(), scale * emissions.stats.ravel()]
         model = make_model(kind.number, marked, emissions.floor, emissions.origins, *prior)
         return State.resume(model, np.concatenate(rows)[None], self._n_threads)
+
+    def _again(self, items) -> State:
+        if not has_gaps(items.value):
+            return super()._again(items)
+        state = self._state
+        return State.resume(
+            *with_gaps(state.model, state.learned()), self._n_threads, self._n_kept(items),
+            step=state.step, items=state.items,
+        )  # fmt: skip
 
     # --- the fitted model ---------------------------------------------------------------------
 

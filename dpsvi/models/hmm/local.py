@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpsvi.expfam import categorical
+from dpsvi.expfam import by_dimension, categorical
 from dpsvi.expfam.gaussian import BLOCK, add_stats, log_densities, mirror
 from dpsvi.families.mixtures.components import standardise
 from dpsvi.kernels.digamma import digamma
@@ -117,8 +117,12 @@ def emissions(weights, n_steps, chunk):
         categorical.log_probabilities(symbols, weights.states, chunk.weight)
         return
     origins, block = weights.origins, chunk.block
+    own_counts = weights.states.shape[1] == 5 * origins.shape[1] + 1
     for first in range(0, n_steps, BLOCK):
-        log_densities(chunk.x[first // BLOCK], weights.states, origins, chunk.y, block)
+        if own_counts:
+            by_dimension.log_densities(chunk.x[first // BLOCK], weights.states, origins, block)
+        else:
+            log_densities(chunk.x[first // BLOCK], weights.states, origins, chunk.y, block)
         for i in range(min(BLOCK, n_steps - first)):
             for k in range(origins.shape[0]):
                 chunk.weight[first + i, k] = block[k, i]
@@ -192,17 +196,17 @@ def local(shared, scale, hyper, items, batch, work):
 @kernel
 def add(items, batch, marked, weights, chunk, row):
     """Add the statistics of the items in `batch` to `row`, (columns,), which is 0."""
-    kind, origins, trans = weights.kind, weights.origins, weights.trans
-    begins, pairs, stats = split(row, origins.shape[0])
+    kind, trans, n = weights.kind, weights.trans, weights.origins.shape[1]
+    begins, pairs, stats = split(row, trans.shape[0])
     first = ZERO
     while first < batch.shape[0]:
         first, n_steps = sweep(items, batch, first, marked, weights, chunk, begins, pairs)
-        count(kind, origins, n_steps, chunk, stats)
+        count(kind, weights.origins, n_steps, chunk, stats)
     for j in range(trans.shape[0]):
         for k in range(trans.shape[0]):
             pairs[j, k] *= trans[j, k]
-    if kind == GAUSSIAN:
-        mirror(stats, origins.shape[1])
+    if kind == GAUSSIAN and stats.shape[1] == n * n + n + 3:
+        mirror(stats, n)
 
 
 @kernel
@@ -237,4 +241,7 @@ def count(kind, origins, n_steps, chunk, stats):
             t = first + i
             for k in range(origins.shape[0]):
                 chunk.block[k, i] = chunk.posterior[t, k] if t < n_steps else 0.0
-        add_stats(chunk.x[first // BLOCK], chunk.block, origins, chunk.y, stats)
+        if stats.shape[1] == 5 * origins.shape[1] + 1:
+            by_dimension.add_stats(chunk.x[first // BLOCK], chunk.block, origins, stats)
+        else:
+            add_stats(chunk.x[first // BLOCK], chunk.block, origins, chunk.y, stats)

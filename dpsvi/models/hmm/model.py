@@ -8,10 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi.base import Model
+from dpsvi.expfam import by_dimension
 from dpsvi.kernels.hyper import pack
 from dpsvi.models.hmm.chunk import scratch
 from dpsvi.models.hmm.local import (
     CATEGORICAL,
+    GAUSSIAN,
     Options,
     Weights,
     expect,
@@ -53,6 +55,27 @@ def make_model(kind, marked, floor, origins, start, trans, states) -> Model:
     return from_arrays((1, prior.size), prior[None], hyper)
 
 
+def with_gaps(model: Model, learned):
+    """The model for steps with gaps, and ``lam - prior`` of `learned` as it counts there."""
+    options = options_of.py_func(model.hyper)
+    n_components, n = options.n_components, options.n_features
+
+    def spread(vector):
+        start, trans, states = split.py_func(vector, n_components)
+        return np.concatenate([start, trans.ravel(), by_dimension.spread(states, n).ravel()])
+
+    if options.kind == CATEGORICAL or _has_own_counts(options):
+        return model, learned
+    prior, learned = spread(options.prior), spread(learned[0])
+    hyper = pack(options._replace(prior=prior))
+    return from_arrays((1, prior.size), prior[None], hyper), learned[None]
+
+
+def _has_own_counts(options):
+    states = split.py_func(options.prior, options.n_components)[2]
+    return by_dimension.has_own_counts(states, options.n_features)
+
+
 class Posterior(NamedTuple):
     """q(start, transitions, emissions)."""
 
@@ -62,9 +85,17 @@ class Posterior(NamedTuple):
     weights: Weights  # the same as a sweep takes it, ``weights.states`` in standard form
 
 
-def read(state) -> Posterior:
-    """The posterior that a :class:`~dpsvi.training.state.State` stands for."""
-    return _read(state.shared.totals.sum(axis=0), state.scale, state.model)
+def read(state, gaps=False) -> Posterior:
+    """The posterior that a :class:`~dpsvi.training.state.State` stands for.
+
+    With `gaps` its weights are for steps that may have some.
+    """
+    q = _read(state.shared.totals.sum(axis=0), state.scale, state.model)
+    options = options_of(state.model.hyper)
+    if not gaps or options.kind != GAUSSIAN or _has_own_counts(options):
+        return q
+    states = by_dimension.spread_standard(q.weights.states, options.n_features)
+    return q._replace(weights=q.weights._replace(states=states))
 
 
 def read_prior(model: Model) -> Posterior:

@@ -68,3 +68,26 @@ def decode(items, batch, marked, weights, chunk, path, value):
             )
             begin = end
         first, done = last, done + n_steps
+
+
+@kernel
+def walk(start, trans, offsets, chance, states):
+    """Draw the states of sequences.
+
+    Parameters
+    ----------
+    start, trans : float64 arrays, (K,) and (K, K)
+        Cumulative probabilities of the first state, and of the next.
+    offsets : int64 array, (n_sequences + 1,)
+    chance : float64 array, (n_steps,)
+        In [0, 1).
+    states : int64 array, (n_steps,)
+        Overwritten.
+    """
+    for i in range(offsets.shape[0] - 1):
+        for t in range(offsets[i], offsets[i + 1]):
+            law = start if t == offsets[i] else trans[states[t - 1]]
+            k = 0
+            while k < law.shape[0] - 1 and chance[t] >= law[k]:
+                k += 1
+            states[t] = k

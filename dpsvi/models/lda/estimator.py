@@ -33,6 +33,7 @@ from dpsvi.training.driver import one_step
 DEFAULTS = {
     "collapsed": Defaults(
         word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2, stream_memory=1 / 3,
+        stream_sweeps=14,
     ),
     "mean_field": Defaults(
         word_tokens=5.0, sweeps=50, steps=32, most=64, memory=1.0, memory_share=0.1,
@@ -81,8 +82,8 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         Documents in a step, S.  None follows from the corpus: 4 to 64, such that a pass has 256
         steps (32 for the mean-field step) where there are documents for them.
     max_doc_update_iter : int or None, default=None
-        Most inner iterations on a document in a step.  None is 7 for the collapsed and 50 for the
-        mean-field step.
+        Most inner iterations on a document in a step.  None is 7 for the collapsed step, 14 in
+        `partial_fit`, which meets a document once, and 50 for the mean-field step.
     mean_change_tol : float, default=0.005
         Change of gamma, as a share of the document's tokens, that ends them.
     grow_vocabulary : bool, default=False

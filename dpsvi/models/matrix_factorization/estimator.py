@@ -34,7 +34,7 @@ from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.items import count
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import gamma
-from dpsvi.families.recommender import Recommender, as_csr, entries
+from dpsvi.families.recommender import Recommender, as_csr, as_items, entries
 from dpsvi.models.matrix_factorization.local import Prior, infer, predict, prior_of
 from dpsvi.models.matrix_factorization.model import (
     Posterior,
@@ -177,6 +177,30 @@ class DPSVIMatrixFactorization(Recommender):
 
     def _draw_posterior(self, n_samples, rng) -> dict:
         return draw(self._state, n_samples, rng)
+
+    def _like(self, X):
+        """Ratings, and the posterior of the users who made them: means, roots of covariances."""
+        ratings, prior = self._ratings(X, reset=False), prior_of(self._state.model.hyper)
+        n = prior.n_components
+        items = as_items(ratings)
+        moments, _, _ = self._infer(read(self._state), prior, items)
+        means = moments[:, -n:]
+        i, j = np.tril_indices(n)
+        square = np.zeros((len(means), n, n))
+        square[:, i, j] = moments[:, :-n] / np.where(i == j, 1.0, math.sqrt(2.0))
+        square[:, j, i] = square[:, i, j]
+        covariances = square - means[:, :, None] * means[:, None]
+        return ratings, means, np.linalg.cholesky(covariances)
+
+    def _draw_data(self, draw, like, rng):
+        ratings, means, root = like
+        users = means + np.einsum("uij,uj->ui", root, rng.standard_normal(means.shape))
+        of = np.repeat(np.arange(len(users)), np.diff(ratings.indptr))
+        value = np.einsum("nk,kn->n", users[of], draw["components"][:, ratings.indices])
+        value += self.mean_ + math.sqrt(draw["noise_variance"]) * rng.standard_normal(len(value))
+        return scipy.sparse.csr_array(
+            (value.astype(self._dtype), ratings.indices, ratings.indptr), ratings.shape
+        )
 
     def _infer(self, q: Posterior, prior: Prior, items):
         n_users = count(items)

@@ -31,7 +31,9 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 import numpy as np
+import scipy.sparse
 from scipy.special import gammaln
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import validate_data
 
 from dpsvi.errors import check_number
@@ -55,6 +57,8 @@ from dpsvi.models.poisson_factorization.model import (
 )
 from dpsvi.models.poisson_factorization.remembered import remembering
 from dpsvi.training.state import State
+
+_USERS_AT_ONCE = 256  # whose counts of all items are in memory while they are drawn
 
 
 @engine_parameters("users")
@@ -227,6 +231,18 @@ class DPSVIPoissonFactorization(Incremental, Recommender):
             "components": factors,
             "item_rates": rng.gamma(top, q.rates / top, (n_samples, len(q.rates))),
         }
+
+    def _like(self, X):
+        """Shapes and rates of q of the users, both (n_users, K)."""
+        q, items = read(self._state), self._read(X, reset=False)
+        return users_of(items, q.basis, q.size, options_of(self._state.model.hyper))[:2]
+
+    def _draw_data(self, draw, like, rng):
+        shape, rate = like
+        users, parts = rng.standard_gamma(shape) / rate, []
+        for some in gen_batches(len(users), _USERS_AT_ONCE):
+            parts.append(scipy.sparse.csr_array(rng.poisson(users[some] @ draw["components"])))
+        return scipy.sparse.csr_array(scipy.sparse.vstack(parts)).astype(self._dtype)
 
     def _users(self, state, items):
         q = read(state)

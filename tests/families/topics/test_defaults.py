@@ -7,6 +7,7 @@ from reference.lda import TopicCorpus
 from dpsvi import DPSVILDA, as_corpus
 from dpsvi.families.topics.defaults import default_alpha
 from dpsvi.families.topics.matrix import first_rows, split_documents
+from dpsvi.kernels.fold import options_of
 from dpsvi.models.hdp import estimator as hdp
 from dpsvi.models.lda import estimator as lda
 from dpsvi.training.schedules import averaged_from, constant, robbins_monro
@@ -154,3 +155,20 @@ def test_rates_of_a_stream(rate, before):
     np.testing.assert_allclose(rho, np.minimum(usual, 3 * rate * 10 / seen))
     mean_field = lda.DEFAULTS["mean_field"].stream_schedule(4.0, rate, first, 10, before)(t)
     np.testing.assert_array_equal(mean_field, usual)
+
+
+@pytest.mark.parametrize(("kind", "in_a_fit", "in_a_stream"), [("collapsed", 7, 14),
+                                                               ("mean_field", 50, 50)])  # fmt: skip
+def test_documents_of_a_stream_are_explained_longer(kind, in_a_fit, in_a_stream, rng):
+    """They are met once; what the user says counts in both."""
+    X = rng.poisson(1.0, size=(30, 20))
+
+    def most_sweeps(model):
+        return options_of(model._state.model.hyper, model._state.model.shape[1]).n_sweeps
+
+    model = DPSVILDA(3, local_step=kind, max_iter=1, random_state=0)
+    assert most_sweeps(model.partial_fit(X)) == in_a_stream
+    assert most_sweeps(model.partial_fit(X)) == in_a_stream
+    assert most_sweeps(model.fit(X)) == in_a_fit
+    model.set_params(max_doc_update_iter=3)
+    assert most_sweeps(model.fit(X)) == 3 and most_sweeps(model.partial_fit(X)) == 3

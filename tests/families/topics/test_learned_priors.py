@@ -9,12 +9,12 @@ from dpsvi import DPSVIHDP, DPSVILDA
 from dpsvi.families.topics import learned_priors
 from dpsvi.families.topics.learned_priors import (
     RANGE,
-    WithoutOwn,
     fixed_point_eta,
     learned_concentration,
     learned_eta,
 )
 from dpsvi.families.topics.matrix import FLOAT
+from dpsvi.families.topics.without_own import WithoutOwn
 from dpsvi.kernels.jit import as_items
 
 

@@ -1,16 +1,19 @@
 """DPSVILDA as its users meet it: scikit-learn's rules, all kinds of input, attributes."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from reference.lda import documents_of, expected_log, infer, normalised
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tools.lda_cases import FORMS, OPTIONS, frame, make, mass, pairs, same
 
 from dpsvi import DPSVILDA, as_corpus
-from dpsvi.errors import CorpusFormatError
+from dpsvi.errors import CorpusFormatError, resolve_jobs
+from dpsvi.evaluation import completion
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpsvi.errors.CorpusWarning")
 
@@ -211,12 +214,37 @@ def test_a_row_does_not_depend_on_the_others(X, kind):
 
 
 @pytest.mark.parametrize("n_jobs", [2, -1])
-def test_threads_do_not_change_transform(X, fitted, n_jobs, tmp_path):
+def test_threads_and_parts_do_not_change_transform(X, fitted, n_jobs, tmp_path, monkeypatch):
+    """`n_jobs` is that of today, not of the fit; few documents are not worth a thread."""
+    expected = [fitted.transform(X, normalize=normalize) for normalize in (True, False)]
+    pools = []
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, n_threads):
+            pools.append(n_threads)
+            super().__init__(n_threads)
+
+    monkeypatch.setattr(completion, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr(completion, "PART", 7)
     fitted.save(tmp_path / "m")
     parallel = DPSVILDA.load(tmp_path / "m").set_params(n_jobs=n_jobs)
-    parallel.check_params()
-    assert np.array_equal(parallel.transform(X), fitted.transform(X))
+    assert np.array_equal(parallel.transform(X), expected[0])
+    assert not pools
+    monkeypatch.setattr(completion, "WORTH_A_THREAD", 1)
+    for normalize, theta in zip((True, False), expected, strict=True):
+        assert np.array_equal(parallel.transform(X, normalize=normalize), theta)
+    assert pools == [resolve_jobs(n_jobs)] * 2 or resolve_jobs(n_jobs) == 1
     assert parallel.score(X) == fitted.score(X)
+
+
+@pytest.mark.parametrize("n_words", [4, 30])
+def test_transform_of_few_or_many_of_the_words(X, fitted, n_words):
+    """Rows of words that are not there are left out, or all are taken: it is the same."""
+    some = X.copy()
+    some.data[some.indices >= n_words] = 0
+    some.eliminate_zeros()
+    both = fitted.transform(vstack([some, X]).tocsr())
+    np.testing.assert_array_equal(fitted.transform(some), both[:300])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])

@@ -28,8 +28,11 @@ FLAGS = {
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
 }
-kernel = numba.njit(**FLAGS)
-inline_kernel = numba.njit(**FLAGS, forceinline=True)
+# Nobody takes the address of these for C: without that entry point they compile faster.
+kernel = numba.njit(**FLAGS, no_cfunc_wrapper=True)
+inline_kernel = numba.njit(**FLAGS, no_cfunc_wrapper=True, forceinline=True)
+# What several local steps are but for an argument: a part of their code, never compiled by itself.
+template = numba.njit(**FLAGS, inline="always")
 
 
 @inline_kernel

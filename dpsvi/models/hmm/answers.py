@@ -14,9 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.items import count, dense_items
-from dpsvi.families.mixtures.incomplete import has_gaps
 from dpsvi.models.hmm.chunk import chunk_of, scratch
-from dpsvi.models.hmm.model import read
+from dpsvi.models.hmm.model import read, read_for
 from dpsvi.models.hmm.predict import decode, infer, walk
 
 
@@ -29,11 +28,11 @@ class Answers:
 
     def _infer(self, state, items, marked=0, posteriors=False):
         """Bounds of all steps of `items`, and their posteriors, (n, K), or (0, K)."""
-        weights = read(state, has_gaps(items.value)).weights
+        weights, gaps = read_for(state, items)
         chunk, everything, n_steps = _prepare(weights, items, marked)
         bound = np.empty(n_steps)
         posterior = np.empty((n_steps if posteriors else 0, len(weights.start)))
-        infer(items, everything, marked, weights, chunk, posterior, bound)
+        infer(items, everything, marked, weights, chunk, gaps, posterior, bound)
         return bound, posterior
 
     def decode(
@@ -63,10 +62,10 @@ class Answers:
             posterior = self.predict_proba(X, lengths)
             return float(posterior.max(axis=1).sum()), posterior.argmax(axis=1)
         items = dense_items(*self._sequences(X, lengths))
-        weights = read(self._state, has_gaps(items.value)).weights
+        weights, gaps = read_for(self._state, items)
         chunk, everything, n_steps = _prepare(weights, items)
         path, value = np.empty(n_steps, np.int64), np.empty(len(everything))
-        decode(items, everything, 0, weights, chunk, path, value)
+        decode(items, everything, 0, weights, chunk, gaps, path, value)
         return float(value.sum()), path
 
     def predict(self, X: Any, lengths: ArrayLike | None = None) -> np.ndarray:

@@ -17,7 +17,7 @@ from dpsvi.expfam import by_dimension, categorical
 from dpsvi.expfam.gaussian import BLOCK, add_stats, log_densities, mirror
 from dpsvi.families.mixtures.components import standardise
 from dpsvi.kernels.digamma import digamma
-from dpsvi.kernels.jit import inline_kernel, kernel
+from dpsvi.kernels.jit import inline_kernel, kernel, template
 from dpsvi.models.hmm import markov
 from dpsvi.models.hmm.chunk import BEGINS, INSIDE, ZERO, chunk_of, load
 
@@ -110,26 +110,28 @@ class Weights(NamedTuple):
 
 
 @kernel
-def emissions(weights, n_steps, chunk):
-    """``chunk.weight = E ln p(x_t | k)`` for the steps in the chunk."""
+def emissions(weights, n_steps, chunk, gaps):
+    """``chunk.weight = E ln p(x_t | k)`` for the steps in the chunk.
+
+    `gaps` is None, or a number where points may miss coordinates: another kernel, for its type.
+    """
     if weights.kind == CATEGORICAL:
         symbols = chunk.x.reshape(chunk.mark.shape)[:n_steps]
         categorical.log_probabilities(symbols, weights.states, chunk.weight)
         return
     origins, block = weights.origins, chunk.block
-    own_counts = weights.states.shape[1] == 5 * origins.shape[1] + 1
     for first in range(0, n_steps, BLOCK):
-        if own_counts:
-            by_dimension.log_densities(chunk.x[first // BLOCK], weights.states, origins, block)
-        else:
+        if gaps is None:
             log_densities(chunk.x[first // BLOCK], weights.states, origins, chunk.y, block)
+        else:
+            by_dimension.log_densities(chunk.x[first // BLOCK], weights.states, origins, block)
         for i in range(min(BLOCK, n_steps - first)):
             for k in range(origins.shape[0]):
                 chunk.weight[first + i, k] = block[k, i]
 
 
 @kernel
-def sweep(items, batch, first, marked, weights, chunk, begins, pairs):
+def sweep(items, batch, first, marked, weights, chunk, gaps, begins, pairs):
     """Posteriors and bounds of items batch[first:last], as many as fit into the chunk.
 
     They are left there.  The posteriors of the first steps of sequences are added to `begins`,
@@ -138,7 +140,7 @@ def sweep(items, batch, first, marked, weights, chunk, begins, pairs):
     """
     n_components, n = weights.origins.shape
     last, n_steps = load(items, batch, first, marked, chunk)
-    emissions(weights, n_steps, chunk)
+    emissions(weights, n_steps, chunk, gaps)
     for t in range(n_steps):
         row, top = chunk.weight[t], chunk.weight[t, 0]
         for k in range(1, n_components):
@@ -180,37 +182,47 @@ def _visit(begin, end, weights, chunk, begins, pairs):
 
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; items are sequences, the one row is always touched."""
+    return _step(shared.item_memory, scale, hyper, items, batch, work, None)
+
+
+def local_with_gaps(shared, scale, hyper, items, batch, work):
+    """The same for points that may miss coordinates."""
+    return _step(shared.item_memory, scale, hyper, items, batch, work, 1)
+
+
+@template
+def _step(memory, scale, hyper, items, batch, work, gaps):
     options = options_of(hyper)
     chunk = chunk_of(work.scratch, *options.origins.shape)
     expect(work.totals, scale, hyper, work.expected[0], chunk.visits)
     start, trans, states = split(work.expected[0], options.n_components)
     weights = Weights(options.kind, options.origins, start, trans, states, chunk.visits)
-    if shared.item_memory.shape[0] == 0:
-        add(items, batch, options.marked, weights, chunk, work.stats[0])
+    if memory.shape[0] == 0:
+        add(items, batch, options.marked, weights, chunk, gaps, work.stats[0])
     else:
-        add_changes(shared.item_memory, items, batch, options.marked, weights, chunk, work.stats[0])
+        add_changes(memory, items, batch, options.marked, weights, chunk, gaps, work.stats[0])
     work.touched[0] = 0
     return 1
 
 
 @kernel
-def add(items, batch, marked, weights, chunk, row):
+def add(items, batch, marked, weights, chunk, gaps, row):
     """Add the statistics of the items in `batch` to `row`, (columns,), which is 0."""
     kind, trans, n = weights.kind, weights.trans, weights.origins.shape[1]
     begins, pairs, stats = split(row, trans.shape[0])
     first = ZERO
     while first < batch.shape[0]:
-        first, n_steps = sweep(items, batch, first, marked, weights, chunk, begins, pairs)
-        count(kind, weights.origins, n_steps, chunk, stats)
+        first, n_steps = sweep(items, batch, first, marked, weights, chunk, gaps, begins, pairs)
+        count(kind, weights.origins, n_steps, chunk, gaps, stats)
     for j in range(trans.shape[0]):
         for k in range(trans.shape[0]):
             pairs[j, k] *= trans[j, k]
-    if kind == GAUSSIAN and stats.shape[1] == n * n + n + 3:
+    if gaps is None and kind == GAUSSIAN:
         mirror(stats, n)
 
 
 @kernel
-def add_changes(memory, items, batch, marked, weights, chunk, row):
+def add_changes(memory, items, batch, marked, weights, chunk, gaps, row):
     """Add what changed of the items' statistics since their last visit to `row`, (columns,).
 
     `memory` keeps them, and behind them what stands for an item that was not visited yet, of which
@@ -224,13 +236,13 @@ def add_changes(memory, items, batch, marked, weights, chunk, row):
         for j in range(row.shape[0]):
             row[j] -= old[j]
             kept[j] = 0.0
-        add(items, batch[i : i + 1], marked, weights, chunk, kept)
+        add(items, batch[i : i + 1], marked, weights, chunk, gaps, kept)
         for j in range(row.shape[0]):
             row[j] += kept[j]
 
 
 @inline_kernel
-def count(kind, origins, n_steps, chunk, stats):
+def count(kind, origins, n_steps, chunk, gaps, stats):
     """Add the statistics of the emissions in the chunk."""
     if kind == CATEGORICAL:
         symbols = chunk.x.reshape(chunk.mark.shape)[:n_steps]
@@ -241,7 +253,7 @@ def count(kind, origins, n_steps, chunk, stats):
             t = first + i
             for k in range(origins.shape[0]):
                 chunk.block[k, i] = chunk.posterior[t, k] if t < n_steps else 0.0
-        if stats.shape[1] == 5 * origins.shape[1] + 1:
-            by_dimension.add_stats(chunk.x[first // BLOCK], chunk.block, origins, stats)
-        else:
+        if gaps is None:
             add_stats(chunk.x[first // BLOCK], chunk.block, origins, chunk.y, stats)
+        else:
+            by_dimension.add_stats(chunk.x[first // BLOCK], chunk.block, origins, stats)

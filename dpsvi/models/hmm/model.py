@@ -9,15 +9,16 @@ import numpy as np
 
 from dpsvi.base import Model
 from dpsvi.expfam import by_dimension
+from dpsvi.families.mixtures.incomplete import has_gaps
 from dpsvi.kernels.hyper import pack
 from dpsvi.models.hmm.chunk import scratch
 from dpsvi.models.hmm.local import (
     CATEGORICAL,
-    GAUSSIAN,
     Options,
     Weights,
     expect,
     local,
+    local_with_gaps,
     options_of,
     split,
 )
@@ -27,8 +28,10 @@ def from_arrays(shape, prior, hyper) -> Model:
     """The model with these arrays of :func:`make_model`; errors if they are no such arrays."""
     options = options_of.py_func(hyper)
     n = options.n_features
+    gaps = options.kind != CATEGORICAL and _has_own_counts(options)
     return Model(
-        name="hmm", shape=shape, prior=prior, hyper=hyper, local=local,
+        name="hmm", shape=shape, prior=prior, hyper=hyper,
+        local=local_with_gaps if gaps else local,
         scratch=partial(scratch, options.n_components, n, n + options.marked),
         nonnegative=options.kind == CATEGORICAL,
     )  # fmt: skip
@@ -85,17 +88,22 @@ class Posterior(NamedTuple):
     weights: Weights  # the same as a sweep takes it, ``weights.states`` in standard form
 
 
-def read(state, gaps=False) -> Posterior:
-    """The posterior that a :class:`~dpsvi.training.state.State` stands for.
+def read(state) -> Posterior:
+    """The posterior that a :class:`~dpsvi.training.state.State` stands for."""
+    return _read(state.shared.totals.sum(axis=0), state.scale, state.model)
 
-    With `gaps` its weights are for steps that may have some.
-    """
-    q = _read(state.shared.totals.sum(axis=0), state.scale, state.model)
-    options = options_of(state.model.hyper)
-    if not gaps or options.kind != GAUSSIAN or _has_own_counts(options):
-        return q
-    states = by_dimension.spread_standard(q.weights.states, options.n_features)
-    return q._replace(weights=q.weights._replace(states=states))
+
+def read_for(state, items):
+    """Weights to sweep these items with, and whether there are gaps, as a sweep takes that."""
+    weights, options = read(state).weights, options_of(state.model.hyper)
+    if options.kind == CATEGORICAL:
+        return weights, None
+    if _has_own_counts(options):
+        return weights, 1
+    if not has_gaps(items.value):
+        return weights, None
+    states = by_dimension.spread_standard(weights.states, options.n_features)
+    return weights._replace(states=states), 1
 
 
 def read_prior(model: Model) -> Posterior:

@@ -11,7 +11,7 @@ from dpsvi.models.hmm.local import emissions, sweep
 
 
 @kernel
-def infer(items, batch, marked, weights, chunk, posterior, bound):
+def infer(items, batch, marked, weights, chunk, gaps, posterior, bound):
     """Posteriors and bounds of the steps of the items in `batch`, one behind the other.
 
     Parameters
@@ -23,6 +23,8 @@ def infer(items, batch, marked, weights, chunk, posterior, bound):
     weights : Weights
     chunk : Chunk
         For items of this length.
+    gaps : None or int
+        As in :func:`dpsvi.models.hmm.local.emissions`.
     posterior : float64 array, (n_steps, K) or (0, K)
         Overwritten with gamma_t; left alone when it has no rows.
     bound : float64 array, (n_steps,)
@@ -32,7 +34,7 @@ def infer(items, batch, marked, weights, chunk, posterior, bound):
     begins, pairs = np.zeros(n_components), np.zeros((n_components, n_components))
     first, done = ZERO, 0
     while first < batch.shape[0]:
-        first, n_steps = sweep(items, batch, first, marked, weights, chunk, begins, pairs)
+        first, n_steps = sweep(items, batch, first, marked, weights, chunk, gaps, begins, pairs)
         for t in range(n_steps):
             bound[done + t] = chunk.bound[t]
             if posterior.shape[0] > 0:
@@ -42,12 +44,12 @@ def infer(items, batch, marked, weights, chunk, posterior, bound):
 
 
 @kernel
-def decode(items, batch, marked, weights, chunk, path, value):
+def decode(items, batch, marked, weights, chunk, gaps, path, value):
     """Best paths of the items in `batch`, one behind the other.
 
     Parameters
     ----------
-    items, batch, marked, weights, chunk
+    items, batch, marked, weights, chunk, gaps
         As in :func:`infer`.
     path : int64 array, (n_steps,)
         Overwritten with the states.
@@ -59,7 +61,7 @@ def decode(items, batch, marked, weights, chunk, path, value):
     first, done = ZERO, 0
     while first < batch.shape[0]:
         last, n_steps = load(items, batch, first, marked, chunk)
-        emissions(weights, n_steps, chunk)
+        emissions(weights, n_steps, chunk, gaps)
         begin = 0
         for i in range(first, last):
             end = begin + (items.offsets[batch[i] + 1] - items.offsets[batch[i]]) // n

@@ -235,3 +235,27 @@ def test_what_cannot_be_learned_from_is_refused(rng):
         DPSVIGaussianMixture(2).fit(X)
     with pytest.raises(ValueError, match="sample_weight must be >= 0 and finite"):
         DPSVIGaussianMixture(2).fit(rng.normal(size=(2, 2)), sample_weight=[1.0, np.nan])
+
+
+@BOTH
+def test_incremental_passes(mixture, rng):
+    """Diagonal covariances: the parameters end as the sum of what each point is responsible for."""
+    X = clusters(rng, 300, 4)[0]
+    X = np.where(rng.random(X.shape) < 0.2, np.nan, X)
+    options = dict(n_components=3, covariance_type="diag", max_iter=20, random_state=0)
+    decayed, model = (mixture(incremental=on, **options).fit(X) for on in (False, True))
+    mass = model._state.learned().reshape(3, -1)[:, 0]
+    assert mass.sum() == pytest.approx(len(X), rel=1e-9)
+    seen = model._state.learned().reshape(3, -1)[:, 1:5].sum(axis=0)
+    np.testing.assert_allclose(seen, (~np.isnan(X)).sum(axis=0), rtol=1e-9)
+    assert model.lower_bound_ > decayed.lower_bound_ - 1e-3 * abs(decayed.lower_bound_)
+
+
+@BOTH
+def test_incremental_passes_with_full_covariances_are_refused(mixture, rng):
+    X = clusters(rng, 100, 4)[0]
+    X[3, 1] = np.nan
+    model = mixture(3, covariance_type="full", incremental=True)
+    with pytest.raises(ValueError, match="needs covariance_type='diag'"):
+        model.fit(X)
+    assert not hasattr(model, "means_")

@@ -142,7 +142,7 @@ def cut(corpus, tmp_path):
         (["fit", "MIXTURE", "--data", "POINTS", "--set", "foo=1"], 2, "has the parameters"),
         (["fit", "MIXTURE", "--data", "POINTS", "--set", "mean_prior=[1]"], 2, "mean_prior must"),
         (["fit", "MIXTURE", "--data", "points.xlsx"], 2, "must end in one of .npy"),
-        (["fit", "MIXTURE", "--data", "NAN"], 3, "nan.npy: Input X contains NaN."),
+        (["fit", "MIXTURE", "--data", "NAN"], 3, "nan.npy: feature 0 of X has no value"),
         (["fit", "MIXTURE", "--data", "SCALAR"], 3, "scalar.npy: X must be real numbers"),
         (["fit", "hmm", "--data", "TABLE", "--y", "b"], 2, "the model hmm takes no y"),
         (["fit", "hierarchical_probit", "--data", "POINTS"], 2, "needs y: a column"),

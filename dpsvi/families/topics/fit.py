@@ -119,7 +119,7 @@ class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
 
     def _n_sweeps(self) -> int:
         default = self._default()
-        more = self._streaming and default.stream_sweeps
+        more = self._streaming and self._free_schedule() and default.stream_sweeps
         return self.max_doc_update_iter or more or default.sweeps
 
     @fit_method

@@ -83,7 +83,8 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         steps (32 for the mean-field step) where there are documents for them.
     max_doc_update_iter : int or None, default=None
         Most inner iterations on a document in a step.  None is 7 for the collapsed step, 14 in
-        `partial_fit`, which meets a document once, and 50 for the mean-field step.
+        `partial_fit` with ``learning_decay=None``, which meets a document once, and 50 for the
+        mean-field step.
     mean_change_tol : float, default=0.005
         Change of gamma, as a share of the document's tokens, that ends them.
     grow_vocabulary : bool, default=False

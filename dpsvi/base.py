@@ -48,7 +48,7 @@ class Shared(NamedTuple):
     optimizer: np.ndarray  # real, (m * n_rows, n_columns): what an optimiser knows of the rows
 
 
-class Work(NamedTuple):
+class ThreadMemory(NamedTuple):
     """Private memory of one thread, allocated once per fit."""
 
     totals: np.ndarray  # float64, (n_columns,): column sums of `rows`, summed over threads
@@ -223,7 +223,7 @@ class Strategy:
     Attributes
     ----------
     topology : {"star", "peers"}
-    bears : float
+    staleness_factor : float
         How many times more steps may be in flight, not seeing each other, than threads that
         share one set of parameters may make (``Job.most_blind``); of peers, each of them in a
         turn, as `begin` leaves it.
@@ -241,7 +241,7 @@ class Strategy:
     """
 
     topology: str
-    bears = 1.0
+    staleness_factor = 1.0
     incremental = True
     replicas = False
     refuses: dict[str, str] = {}

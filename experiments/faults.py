@@ -37,7 +37,7 @@ from dpsvi.cluster.transports.messages import deliver
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import robbins_monro
 from dpsvi.training.state import State
 from experiments.provenance import described, provenance
@@ -81,7 +81,7 @@ def problem(**cluster) -> Job:
     return Job(
         State.start(model, np.random.default_rng(1), 1),
         as_items(offsets, index, counts[rows, index], model.real),
-        Passes(N_ITEMS, BATCH, N_PASSES, 2), robbins_monro(20.0, 0.7), local_steps=1,
+        Ledger(N_ITEMS, BATCH, N_PASSES, 2), robbins_monro(20.0, 0.7), local_steps=1,
         cluster=Cluster(**cluster),
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.estimator import DEFAULTS
 from dpsvi.models.lda.model import make_model
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import robbins_monro
 from dpsvi.training.state import State
 from experiments.held_out import load_split
@@ -45,7 +45,7 @@ def measure(train, test, args, local_step, strategy, staleness, local_steps, see
     state = State.start(model, rng, 1)
     items = as_items(train.offsets, train.index, train.value, FLOAT)
     batch_size = DEFAULTS[local_step].batch_size(train.n_items)
-    passes = Passes(train.n_items, batch_size, args.passes, seed)
+    passes = Ledger(train.n_items, batch_size, args.passes, seed)
     job = Job(
         state, items, passes, robbins_monro(4.0, 0.7), local_steps=local_steps,
         most_blind=args.most_blind, cluster=Cluster(strategy=strategy),

@@ -19,7 +19,7 @@ from dpsvi.engines import fit
 from dpsvi.families.mixtures.components import Components
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model
-from dpsvi.training.ledger import Passes, Work
+from dpsvi.training.ledger import Ledger, StepRange
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
 from experiments.averaging import main
@@ -44,10 +44,10 @@ def test_against_slow_svi(corpus, rng):
         observer=averaged,
     )  # fmt: skip
 
-    documents, passes, lam, seen = documents_of(corpus), Passes(60, BATCH, 3, SEED), ETA + first, []
+    documents, passes, lam, seen = documents_of(corpus), Ledger(60, BATCH, 3, SEED), ETA + first, []
     for epoch in range(3):
         for step in range(6):
-            batch = [documents[d] for d in passes.items(Work(epoch, 0, step, step + 1, 0))]
+            batch = [documents[d] for d in passes.items(StepRange(epoch, 0, step, step + 1, 0))]
             stats, _ = statistics("mean_field", batch, lam, ALPHA, n_sweeps=5)
             lam = natural_step(lam, ETA, stats, RATE, 60 / BATCH)
             if epoch == 2 and step % 2:

@@ -176,7 +176,7 @@ def test_models_do_not_know_each_other():
 
 HOMES = {
     "mpi4py": {
-        "dpsvi.cluster.transports.channel", "dpsvi.cluster.ranks.pulse",
+        "dpsvi.cluster.transports.channel", "dpsvi.cluster.ranks.heartbeat",
         "dpsvi.cluster.ranks.world",
     },  # fmt: skip
     "gensim": {"dpsvi.interop"},

@@ -18,7 +18,7 @@
     transports.buffers, window    memory that they share: for messages, and the master's rows
     ranks.lead, follow       rank 0 and the others: messages, lost ranks, signals, the end
     ranks.gossip, others     a rank that is a peer; the ranks it talks to
-    ranks.pulse, world       who is alive, and who takes part
+    ranks.heartbeat, world       who is alive, and who takes part
     ranks.launcher, placement    what the launcher says; what runs where
     virtual                  a cluster that is described; what work costs
     dpsvi.engines.mpi, simulated    put them together

@@ -54,8 +54,8 @@ def fit(
         Other fields of :class:`dpsvi.training.job.Job`.
     """
     from dpsvi.training.job import Job  # loads numpy, which the names of engines do not need
-    from dpsvi.training.ledger import Passes
+    from dpsvi.training.ledger import Ledger
 
-    passes = Passes(len(items.offsets) - 1, batch_size, n_passes, seed, clock=state.step)
+    passes = Ledger(len(items.offsets) - 1, batch_size, n_passes, seed, clock=state.step)
     get(engine).fit(Job(state, items, passes, schedule, n_jobs, **options))
     return state

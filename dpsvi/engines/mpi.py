@@ -15,7 +15,7 @@ from dpsvi.cluster.ranks.gossip import gossip
 from dpsvi.cluster.ranks.lead import lead
 from dpsvi.cluster.ranks.placement import placement
 from dpsvi.cluster.ranks.prepare import for_workers
-from dpsvi.cluster.ranks.pulse import Pulse
+from dpsvi.cluster.ranks.heartbeat import Heartbeat
 from dpsvi.cluster.ranks.world import World, world
 from dpsvi.errors import DroppedError, LostMemoryError, LostRankError
 from dpsvi.training.job import Job
@@ -46,17 +46,17 @@ def _fit(job: Job, here: World, signals: Deferred) -> bool:
     job = for_workers(job, options, n_workers)
     if not job.state.sums_memory:  # such a fit goes on from another, which has said so
         placement(job.n_jobs, peers or options.master_works, signals)
-    pulse = Pulse(here.beats, options.silent_seconds) if here.size > 1 else None
-    if pulse is not None:
+    heartbeat = Heartbeat(here.beats, options.silent_seconds) if here.size > 1 else None
+    if heartbeat is not None:
         for rank in here.lost:
-            pulse.forget(rank)
-        pulse.start()
+            heartbeat.forget(rank)
+        heartbeat.start()
     try:
         if peers:
-            return gossip(job, here, pulse, signals)
+            return gossip(job, here, heartbeat, signals)
         if here.rank:
-            return follow(job, here, pulse, signals)
-        return lead(job, here, pulse, n_workers, signals)
+            return follow(job, here, heartbeat, signals)
+        return lead(job, here, heartbeat, n_workers, signals)
     except (DroppedError, LostMemoryError):
         raise
     except Exception as error:
@@ -64,8 +64,8 @@ def _fit(job: Job, here: World, signals: Deferred) -> bool:
         here.failed = peers or isinstance(error, LostRankError)
         raise
     finally:
-        if pulse is not None:
-            pulse.stop()
+        if heartbeat is not None:
+            heartbeat.stop()
 
 
 ENGINE = Engine(fit, options=Cluster, collective=True)

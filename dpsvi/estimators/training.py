@@ -19,7 +19,7 @@ from dpsvi.training.checkpoint import (
     restore,
 )
 from dpsvi.training.job import Job, Snapshot
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 
 # A fit may be resumed with other values of these.
 _FREE = {
@@ -112,7 +112,7 @@ class Training(RunParameters):
         n_items, stream = len(items.offsets) - 1, total is not None
         batch_size = self._resolve_batch_size(n_items, stream)
         seed = self._seed_of_passes(rng)
-        start = Snapshot(state, Passes(n_items, batch_size, n_passes, seed, 1, state.step), 0)
+        start = Snapshot(state, Ledger(n_items, batch_size, n_passes, seed, 1, state.step), 0)
         if self._checkpoint is not None:
             start = self._restore_checkpoint(state, n_items, n_passes, monitor)
         self.exchanges_ = {}

@@ -16,7 +16,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from dpsvi.base import Items, Shared, Work
+from dpsvi.base import Items, Shared, ThreadMemory
 from dpsvi.kernels.code_cache import can_be_kept
 
 # 'reassoc' lets sums over topics use vector instructions, 'contract' fuses multiply and add.
@@ -59,13 +59,13 @@ def as_items(offsets, index, value, real) -> Items:
 
 @cache
 def abi(real: np.dtype):
-    """Numba types of (Shared, Items, Work) and of the local step, for one number type."""
+    """Numba types of (Shared, Items, ThreadMemory) and of the local step, for one number type."""
     matrix, vector = np.empty((0, 0), real), np.empty(0, real)
     vector64, ints = np.empty(0), np.empty(0, np.int32)
     matrix64 = np.empty((0, 0))
     shared = Shared(matrix, matrix64, matrix, np.empty((0, 0), np.uint16), matrix64, matrix)
     items = as_items(np.empty(0, np.int64), ints, vector, real)
-    work = Work(vector64, ints, ints, matrix, matrix, vector, ints, vector64, vector64)
+    work = ThreadMemory(vector64, ints, ints, matrix, matrix, vector, ints, vector64, vector64)
     shared_t, items_t, work_t = (numba.typeof(x) for x in (shared, items, work))
     local_t = types.int64(
         shared_t, types.float64, types.float64[::1], items_t, types.int32[::1], work_t

@@ -19,7 +19,7 @@ from dpsvi.errors import as_random_state, check_choice, check_number, resolve_jo
 from dpsvi.optimize.objective import Objective, from_callable
 from dpsvi.training import absa
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.state import State
 
 _COMPLETED, _STOPPED = 0, 99  # `status`, as SciPy has it
@@ -204,7 +204,7 @@ class DPSGD:
         n_threads, seed = resolve_jobs(self.n_jobs), self._seed()
         rows = x0.astype(objective.items.value.dtype).reshape(objective.shape)
         state = State.resume(objective.model(float(self.weight_decay)), rows, n_threads)
-        passes = Passes(objective.n_items, self.batch_size, self.max_iter, seed)
+        passes = Ledger(objective.n_items, self.batch_size, self.max_iter, seed)
         history, report = [], {}
         observer = partial(_look, history, x0.shape, objective.n_items, fun, callback)
         job = Job(

@@ -22,7 +22,7 @@ from dpsvi.rl.episodes import play_episodes
 from dpsvi.rl.parameters import Parameters
 from dpsvi.training.checkpoint import CheckpointFolder, restore
 from dpsvi.training.job import Job, Snapshot
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.state import State
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class Training(Parameters):
         theta = network.start(np.random.default_rng(seed))
         n_threads = resolve_jobs(self.n_jobs)
         state = State.resume(model, problem.to_rows(theta, model.shape), n_threads)
-        start = Snapshot(state, Passes(n_updates, 1, 1, seed), 0.0)
+        start = Snapshot(state, Ledger(n_updates, 1, 1, seed), 0.0)
         history: list[dict] = []
         if checkpoint is not None:
             hyper = model.hyper.copy()

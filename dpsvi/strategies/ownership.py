@@ -35,7 +35,7 @@ import numpy as np
 
 from dpsvi.base import Peers
 
-_BEARS = 3.0  # as `decay`
+_STALENESS_FACTOR = 3.0  # of all nodes together
 # A block that was sent to a lost node is taken for lost, too, after so many times as long as any
 # block has been away.  On each of n ways a message waits for the end of a turn, and for a link.
 _PATIENCE = 2
@@ -73,7 +73,7 @@ class Strategy(Peers):
         self._node, self._n_nodes, self._turn = node, n_nodes, 0
         self._asked, self._passed, self._longest = None, set(), _TURNS_A_WAY * n_nodes
         # A step waits for n / 2 turns on average, in each of n nodes.
-        self.bears = 2 * _BEARS / n_nodes**2
+        self.staleness_factor = 2 * _STALENESS_FACTOR / n_nodes**2
         n_rows, columns = len(state.shared.rows), state.model.sent_columns
         cuts = np.linspace(0, n_rows, min(n_nodes, n_rows) + 1).round().astype(int).tolist()
         self._rows = [slice(*ends) for ends in zip(cuts[:-1], cuts[1:], strict=True)]

@@ -32,7 +32,7 @@ from dpsvi import learners
 from dpsvi.base import Items
 from dpsvi.kernels.jit import as_items
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.state import State
 from dpsvi.training.task import make_task, make_works
 
@@ -211,7 +211,7 @@ class _Parts:
             return np.minimum(1.0, rates) if share else rates
 
         seed = np.random.SeedSequence([whole.seed, self._first]).generate_state(1)[0]
-        passes = Passes(
+        passes = Ledger(
             whole.n_items, self._growth.size, whole.n_passes - self._first, int(seed)
         )
         return job._replace(

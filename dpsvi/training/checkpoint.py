@@ -21,7 +21,7 @@ from dpsvi.base import Shared
 from dpsvi.errors import DivergedError, ModelFormatError
 from dpsvi.files import io
 from dpsvi.training.job import Snapshot
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.state import State
 
 log = logging.getLogger(__name__)
@@ -261,7 +261,7 @@ def restore(checkpoint: Checkpoint, state: State, n_passes: int, batch_size: int
             raise ModelFormatError(
                 f"{checkpoint.path}: pass {max(begun)} had begun, max_iter is {n_passes} now"
             )
-        passes = Passes.resume(n_items, batch_size, n_passes, position)
+        passes = Ledger.resume(n_items, batch_size, n_passes, position)
         # Older checkpoints know of no strategy.
         strategy = meta.get("strategy", {"name": None, "numbers": {}})
         content = dict(strategy["numbers"])

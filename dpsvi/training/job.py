@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from dpsvi.base import Event, Items, Schedule
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.state import State
 from dpsvi.training.task import Task
 
@@ -55,7 +55,7 @@ class Job(NamedTuple):
 
     state: State
     items: Items
-    passes: Passes
+    passes: Ledger
     schedule: Schedule
     n_jobs: int = 1
     local_steps: int | None = None
@@ -75,6 +75,6 @@ class Snapshot(NamedTuple):
     """Everything that a fit needs to go on, at a moment when parameters are consistent."""
 
     state: State
-    passes: Passes
+    passes: Ledger
     seconds: float  # of training
     strategy_state: tuple[str, dict] | None = None  # its name, its state: arrays and numbers

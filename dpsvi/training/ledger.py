@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Work(NamedTuple):
+class StepRange(NamedTuple):
     """Consecutive steps ``[first, last)`` of one pass over one shard, given to one worker."""
 
     epoch: int
@@ -29,7 +29,7 @@ class Work(NamedTuple):
         return self.last - self.first
 
 
-class Passes:
+class Ledger:
     """The ledger of a fit: every step is handed out once, and again only if it was not done.
 
     Parameters
@@ -56,7 +56,7 @@ class Passes:
         ]
         self._next = [(0, 0)] * n_shards  # first step of each shard never handed out
         self._again = [deque() for _ in range(n_shards)]  # (epoch, first, last) given back
-        self._held: dict[int, list[Work]] = {}
+        self._held: dict[int, list[StepRange]] = {}
         self._order: dict[tuple, np.ndarray] = {}
         self._shard_of: dict[int, int] = {}  # of the workers that began
 
@@ -79,7 +79,7 @@ class Passes:
         """Whether every step of every pass is done."""
         return self.n_left == 0
 
-    def grant(self, worker: int, most: int, owners=()) -> Work | None:
+    def grant(self, worker: int, most: int, owners=()) -> StepRange | None:
         """Up to `most` consecutive steps for `worker`; None when there is nothing for it now.
 
         `owners` are the workers at work: the shard of an absent one is open to all.
@@ -92,7 +92,7 @@ class Passes:
                 return work
         return None
 
-    def done(self, worker: int, work: Work, n_steps: int | None = None) -> None:
+    def done(self, worker: int, work: StepRange, n_steps: int | None = None) -> None:
         """Book the first `n_steps` of `work`, all by default, and take back the rest."""
         n_steps = work.n_steps if n_steps is None else n_steps
         self._held[worker].remove(work)
@@ -106,7 +106,7 @@ class Passes:
             self._return(work)
         return sum(work.n_steps for work in works)
 
-    def items(self, work: Work) -> np.ndarray:
+    def items(self, work: StepRange) -> np.ndarray:
         """Item numbers of `work` in the order of its steps, int32."""
         key = work.epoch, work.shard
         if key not in self._order:
@@ -117,7 +117,7 @@ class Passes:
             self._order[key] = np.random.default_rng(seed).permutation(mine)
         return self._order[key][work.first * self.batch_size : work.last * self.batch_size]
 
-    def sizes(self, work: Work) -> np.ndarray:
+    def sizes(self, work: StepRange) -> np.ndarray:
         """Items of every step of `work`."""
         n_items = len(range(work.shard, self.n_items, self.n_shards))
         starts = np.arange(work.first, work.last) * self.batch_size
@@ -137,7 +137,7 @@ class Passes:
         }  # fmt: skip
 
     @classmethod
-    def resume(cls, n_items, batch_size, n_passes, position: dict) -> Passes:
+    def resume(cls, n_items, batch_size, n_passes, position: dict) -> Ledger:
         """A ledger that goes on from `position`."""
         n_shards = position["n_shards"]
         self = cls(n_items, batch_size, n_passes, position["seed"], n_shards, position["clock"])
@@ -176,7 +176,7 @@ class Passes:
             last = min(self._steps[shard], first + most)
             end_of_pass = last == self._steps[shard]
             self._next[shard] = (epoch + 1, 0) if end_of_pass else (epoch, last)
-        return Work(epoch, shard, first, last, self.clock)
+        return StepRange(epoch, shard, first, last, self.clock)
 
     def _return(self, work):
         if work.n_steps:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpsvi.base import Items, Model, Shared, Work
+from dpsvi.base import Items, Model, Shared, ThreadMemory
 from dpsvi.kernels.code_cache import can_be_kept
 from dpsvi.kernels.jit import compile_local
 from dpsvi.kernels.memory import aligned
@@ -37,7 +37,7 @@ class Task(NamedTuple):
     gains: np.ndarray  # float64, (n_steps,)
     counter: np.ndarray  # int64, (1,): the next step, handed out atomically
     stop: np.ndarray  # int64, (1,): RUNNING, or why threads leave
-    works: tuple[Work, ...]  # one for each thread
+    works: tuple[ThreadMemory, ...]  # one for each thread
 
     def run_thread(self, thread: int, n_steps: int) -> int:
         """Run steps in the calling thread until the counter reaches `n_steps`."""
@@ -51,7 +51,7 @@ class Task(NamedTuple):
 def make_works(
     model: Model, items: Items, batch_size: int, n_threads: int,
     thread_memory: np.ndarray | None = None,
-) -> tuple[Work, ...]:  # fmt: skip
+) -> tuple[ThreadMemory, ...]:  # fmt: skip
     """Private memory for each thread, large enough for any batch of `batch_size` items.
 
     What threads keep between their steps is in `thread_memory`, new memory by default.
@@ -68,7 +68,7 @@ def make_works(
     real = model.real
 
     def make(kept):
-        return Work(
+        return ThreadMemory(
             totals=np.zeros(n_columns),
             slot=np.full(n_rows, -1, np.int32),
             touched=np.empty(n_slots, np.int32),
@@ -83,7 +83,7 @@ def make_works(
     return tuple(make(kept) for kept in thread_memory[:n_threads])
 
 
-def with_memory(works: tuple[Work, ...], shared: Shared) -> tuple[Work, ...]:
+def with_memory(works: tuple[ThreadMemory, ...], shared: Shared) -> tuple[ThreadMemory, ...]:
     """`works` with what is kept between steps in `shared`."""
     return tuple(w._replace(kept=k) for w, k in zip(works, shared.thread_memory, strict=True))
 

@@ -8,12 +8,12 @@ from dpsvi import VirtualCluster, engines
 from dpsvi.errors import DivergedError
 from dpsvi.optimize import network
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.state import State
 from experiments.known_results.digits import CLASSES, FREE, HIDDEN, TIMING, error, parts, start
 
 
-class Clients(Passes):
+class Clients(Ledger):
     """Passes of clients over shards of their own, whatever their sizes.
 
     Parameters

@@ -24,7 +24,7 @@ from dpsvi.cluster.virtual import Network, Timing
 from dpsvi.errors import DivergedError
 from dpsvi.kernels.jit import as_items
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import constant, robbins_monro
 from dpsvi.training.state import State
 from experiments.simulated import peers_take_turns, take_turns
@@ -92,7 +92,7 @@ def toy(n_items, additive, n_passes, rate, local=count_visits, real=FLOAT, **clu
     )  # fmt: skip
     items = as_items(np.arange(n_items + 1), np.arange(n_items), np.ones(n_items), real)
     return Job(
-        State.start(model, None, 1), items, Passes(n_items, n_items, n_passes, 0), constant(rate),
+        State.start(model, None, 1), items, Ledger(n_items, n_items, n_passes, 0), constant(rate),
         local_steps=1, cluster=Cluster(**cluster),
     )  # fmt: skip
 
@@ -192,7 +192,7 @@ def whole_numbers():
     """A problem whose steps change nothing; rows are whole numbers, halved 32 times at most."""
     job = toy(16, True, 2, 0.5, nothing, np.dtype(float), strategy="push_sum")
     rows = np.random.default_rng(0).integers(1, 50, size=(16, 3)).astype(float)
-    return job._replace(state=State.resume(job.state.model, rows, 1), passes=Passes(16, 1, 2, 0))
+    return job._replace(state=State.resume(job.state.model, rows, 1), passes=Ledger(16, 1, 2, 0))
 
 
 @pytest.mark.parametrize("n_nodes, delay", [(2, 0), (4, 3), (5, 7), (8, 1)])
@@ -235,7 +235,7 @@ def test_nodes_come_to_agree():
 def test_peers_lose_and_double_no_item(n_shards, local_steps):
     """What nodes make and what is left of the ledger are all passes over all items, once."""
     job = toy(203, False, 3, 0.1, strategy="push_sum")._replace(local_steps=local_steps)
-    job = job._replace(passes=Passes(203, 5, 3, 0, n_shards))
+    job = job._replace(passes=Ledger(203, 5, 3, 0, n_shards))
     done = np.zeros(203, int)
     for works in shares(job.passes, 3):
         for work in works:
@@ -247,7 +247,7 @@ def test_peers_lose_and_double_no_item(n_shards, local_steps):
             peer.turn()
     rest = rest_of(job.passes, [work[:4] for peer in peers for work in peer.left])
     assert rest.n_done == sum(peer.n_done for peer in peers)
-    again = Passes.resume(203, 5, 3, rest.position())
+    again = Ledger.resume(203, 5, 3, rest.position())
     while work := again.grant(0, 7):
         again.done(0, work)
     assert again.finished and again.n_done == 3 * job.passes.steps_a_pass

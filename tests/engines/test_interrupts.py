@@ -17,7 +17,7 @@ from dpsvi import engines
 from dpsvi.engines import fit
 from dpsvi.kernels.jit import as_items
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
 
@@ -104,7 +104,7 @@ def test_an_interrupt_loses_no_document(corpus, where):
     kept, model = [], lda("collapsed", corpus.n_features)
     state = State.start(model, np.random.default_rng(3), 1)
     items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
-    passes = Passes(corpus.n_items, 10, 3, 0)
+    passes = Ledger(corpus.n_items, 10, 3, 0)
 
     def interrupt(*_):
         raise KeyboardInterrupt

@@ -11,7 +11,7 @@ from dpsvi import engines
 from dpsvi.engines import fit
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import LOCAL_STEPS
-from dpsvi.training.ledger import Passes, Work
+from dpsvi.training.ledger import Ledger, StepRange
 from dpsvi.training.schedules import constant, robbins_monro
 from dpsvi.training.state import State
 
@@ -37,8 +37,8 @@ def test_one_thread_is_serial_bit_for_bit(corpus, local_step, local_steps):
 def test_several_steps_against_slow_svi(corpus, rng, engine, local_step):
     """Two passes of 13 steps, the last of a pass short; the first rates are clipped at 1."""
     corpus = corpus.select(slice(0, 124))
-    passes = Passes(corpus.n_items, 10, 2, seed=7)
-    orders = [passes.items(Work(epoch, 0, 0, 13, 0)) for epoch in range(2)]
+    passes = Ledger(corpus.n_items, 10, 2, seed=7)
+    orders = [passes.items(StepRange(epoch, 0, 0, 13, 0)) for epoch in range(2)]
     schedule = robbins_monro(0.5, 0.6)
     batches = [order[i : i + 10] for order in orders for i in range(0, len(order), 10)]
     first = rng.exponential(size=(K, corpus.n_features)).astype(np.float32)

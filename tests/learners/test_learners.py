@@ -11,7 +11,7 @@ from dpsvi.base import Model
 from dpsvi.cluster.virtual import Timing
 from dpsvi.engines import fit
 from dpsvi.kernels.jit import as_items
-from dpsvi.training.ledger import Passes, Work
+from dpsvi.training.ledger import Ledger, StepRange
 from dpsvi.training.state import State
 
 N, K, S, N_PASSES, SEED = 24, 3, 4, 3, 5
@@ -59,9 +59,9 @@ def test_every_learner_on_every_engine(learner, engine, compiled, rng):
         local_steps=2, cluster=CLUSTERS.get(engine),
     )  # fmt: skip
 
-    dense, passes, steps = prior + first, Passes(N, S, N_PASSES, SEED), N // S
+    dense, passes, steps = prior + first, Ledger(N, S, N_PASSES, SEED), N // S
     for t in range(N_PASSES * steps):
-        work = Work(t // steps, 0, t % steps, t % steps + 1, 0)
+        work = StepRange(t // steps, 0, t % steps, t % steps + 1, 0)
         stats = np.zeros((N, K))
         chosen = passes.items(work)
         stats[chosen] = values[chosen, None] - 0.1 * (dense - prior)[chosen]

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import gammaln, logsumexp, psi
 
-from dpsvi.training.ledger import Passes, Work
+from dpsvi.training.ledger import Ledger, StepRange
 
 
-class FixedPasses(Passes):
+class FixedPasses(Ledger):
     """Every pass in the same given order, where a test must know it."""
 
     def __init__(self, order, batch_size, n_passes):
@@ -26,7 +26,7 @@ class FixedPasses(Passes):
     @staticmethod
     def batch(passes, epoch, step):
         """Items of one step of any ledger."""
-        return passes.items(Work(epoch, 0, step, step + 1, 0))
+        return passes.items(StepRange(epoch, 0, step, step + 1, 0))
 
 
 def expected_log(a):

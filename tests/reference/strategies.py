@@ -6,7 +6,7 @@ from dpsvi import Cluster
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import robbins_monro
 from dpsvi.training.state import State
 from reference.lda import FixedPasses, documents_of, svi
@@ -19,7 +19,7 @@ def lda(corpus, n_passes=2, schedule=None, **cluster):
     model = make_model(corpus.n_features, K, ALPHA, ETA, local_step="mean_field", n_sweeps=5, tol=0)
     state = State.start(model, np.random.default_rng(0), 1)
     items = as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
-    passes = Passes(len(items.offsets) - 1, BATCH, n_passes, 5)
+    passes = Ledger(len(items.offsets) - 1, BATCH, n_passes, 5)
     return Job(
         state, items, passes, schedule or robbins_monro(50.0, 0.7), local_steps=1,
         cluster=Cluster(**cluster),

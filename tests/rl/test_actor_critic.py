@@ -14,7 +14,7 @@ from dpsvi.kernels.jit import kernel
 from dpsvi.rl import ActorCritic, environments, play, problem
 from dpsvi.rl.algorithms import ALGORITHMS
 from dpsvi.rl.generator import uniform
-from dpsvi.training.ledger import Passes, Work
+from dpsvi.training.ledger import Ledger, StepRange
 
 CARTPOLE = environments.get("cartpole")
 SMALL = dict(hidden=(16,), n_games=2, n_moves=4, optimizer="rmsprop", random_state=3)
@@ -44,7 +44,7 @@ def test_it_is_the_sequential_algorithm(more):
     first = np.random.default_rng(seed)
     start = network.start(first)
     # The stream of a thread is numbered by its first step.
-    number = Passes(updates, 1, 1, seed).items(Work(0, 0, 0, 1, 0))[0]
+    number = Ledger(updates, 1, 1, seed).items(StepRange(0, 0, 0, 1, 0))[0]
     other = Agent(CARTPOLE, network, settings, start, (seed << 32) + int(number))
     for _ in range(updates):
         other.step(rate)

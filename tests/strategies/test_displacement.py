@@ -14,7 +14,7 @@ from dpsvi.evaluation.completion import completion_perplexity
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
 from experiments.simulated import take_turns
@@ -52,7 +52,7 @@ def both(train, n_workers, rate, on_turn=None):
     """The master, and lam after the same steps: at first, ours, by the equations."""
     state, items = lda(train)
     first = natural(state)
-    passes = Passes(train.n_items, BATCH, N_PASSES, 5, 1)
+    passes = Ledger(train.n_items, BATCH, N_PASSES, 5, 1)
     steps = range(passes.steps_a_pass)
     batches = [FixedPasses.batch(passes, epoch, i) for epoch in range(N_PASSES) for i in steps]
     work = Job(

@@ -13,7 +13,7 @@ from dpsvi.cluster.nodes.shares import shares
 from dpsvi.kernels.jit import as_items
 from dpsvi.strategies import ownership
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import constant, robbins_monro
 from dpsvi.training.state import State
 from experiments import faults
@@ -129,7 +129,7 @@ def toy(n_rows, index, local, learner, n_passes):
     )  # fmt: skip
     items = as_items(np.arange(N_ITEMS + 1), index, np.ones(N_ITEMS), real)
     return Job(
-        State.start(model, None, 1), items, Passes(N_ITEMS, min(4, n_rows), n_passes, 0),
+        State.start(model, None, 1), items, Ledger(N_ITEMS, min(4, n_rows), n_passes, 0),
         constant(0.05), local_steps=2, cluster=Cluster(strategy="ownership"),
     )  # fmt: skip
 

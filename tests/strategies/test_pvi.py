@@ -5,7 +5,7 @@ import pytest
 from reference.lda import documents_of, svi
 from reference.strategies import ALPHA, ETA, K, assert_close, first_of, lda, steps_of
 
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import constant, robbins_monro
 from experiments.simulated import take_turns
 
@@ -36,7 +36,7 @@ def test_pvi_is_its_equations(corpus, n_workers, schedule):
 def test_a_fixed_point_is_one_of_batch_inference(corpus):
     """Two workers with a half of the documents each, and steps of whole halves."""
     job = lda(corpus, strategy="pvi", sharding="shard")
-    passes = Passes(200, 100, 150, 5, 2)
+    passes = Ledger(200, 100, 150, 5, 2)
     job = job._replace(passes=passes, schedule=constant(0.3))
     take_turns(job, 2)
     v = first_of(job)
@@ -50,7 +50,7 @@ def test_a_factor_has_the_weight_of_its_documents(corpus):
     tokens = corpus.to_csr().toarray().astype(float)
     tokens = np.array([tokens[part].sum() for part in (first, second)])
     job = lda(corpus, n_passes=30, strategy="pvi", sharding="shard")
-    job = job._replace(passes=Passes(200, 10, 30, 5, 2), schedule=constant(0.05))
+    job = job._replace(passes=Ledger(200, 10, 30, 5, 2), schedule=constant(0.05))
     master = take_turns(job, 2)
     state = master.strategy.state()
     held = [(state[f"scale_{k}"] * state[f"rows_{k}"]).sum() for k in (0, 1)]

@@ -9,7 +9,7 @@ from reference.strategies import ETA, assert_close, first_of, lda, steps_of
 from dpsvi import engines
 from dpsvi.cluster.ranks.prepare import for_workers
 from dpsvi.strategies.local_sgd import shares_of
-from dpsvi.training.ledger import Passes, Work
+from dpsvi.training.ledger import Ledger, StepRange
 from dpsvi.training.schedules import constant
 from experiments.simulated import take_turns
 
@@ -94,10 +94,10 @@ def test_federated_averaging_is_its_equations(corpus, fraction, n_drawn):
     """Some of four clients a round, as drawn; each goes on in its own shard."""
     options, n, rate = {"fraction": fraction}, 4, 0.2
     job = lda(corpus, 3, constant(rate), strategy="fedavg", strategy_options=options)
-    job = job._replace(passes=Passes(200, 10, 3, 5, n), local_steps=2)
+    job = job._replace(passes=Ledger(200, 10, 3, 5, n), local_steps=2)
     v, (_, step) = first_of(job), steps_of(job, corpus)
     works = {
-        k: [Work(epoch, k % n, first, min(first + 2, 5), 0)
+        k: [StepRange(epoch, k % n, first, min(first + 2, 5), 0)
             for epoch in range(3) for first in (0, 2, 4)] for k in range(1, n + 1)
     }  # fmt: skip
     sizes, n_rounds = [], 0

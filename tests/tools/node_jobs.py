@@ -13,7 +13,7 @@ from dpsvi.kernels.jit import as_items
 from dpsvi.models import gaussian_mixture as gm
 from dpsvi.models.lda.model import LOCAL_STEPS, make_model
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import robbins_monro
 from dpsvi.training.state import State
 
@@ -61,7 +61,7 @@ def job(
     **options,
 ):  # fmt: skip
     fields = {k: options.pop(k) for k in list(options) if k in Job._fields}
-    passes = Passes(len(items.offsets) - 1, batch_size, n_passes, 5, n_shards)
+    passes = Ledger(len(items.offsets) - 1, batch_size, n_passes, 5, n_shards)
     return Job(
         state, items, passes, schedule or robbins_monro(2.0, 0.7), local_steps=local_steps,
         cluster=Cluster(**options), **fields,

@@ -14,7 +14,7 @@ from dpsvi.training import absa
 from dpsvi.training.absa import Growth, LocalMap
 from dpsvi.training.driver import one_step
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.state import State
 
 D, N = 6, 300
@@ -32,7 +32,7 @@ def quadratic(rng):
 def job_of(objective, x0, penalty=0.0, batch_size=4, n_passes=3):
     model = objective.model(penalty)
     state = State.resume(model, np.array(x0, float).reshape(objective.shape), 1)
-    passes = Passes(objective.n_items, batch_size, n_passes, 0)
+    passes = Ledger(objective.n_items, batch_size, n_passes, 0)
     return Job(state, objective.items, passes, lambda t: np.full(np.shape(t), 0.05))
 
 
@@ -80,7 +80,7 @@ def fitted(kind, rng):
     model.fit(X)
     items = model._read(X, None, reset=False)
     n_items = len(items.offsets) - 1
-    passes = Passes(n_items, 4, 3, 0)
+    passes = Ledger(n_items, 4, 3, 0)
     return Job(model._state, items, passes, lambda t: np.full(np.shape(t), 0.1))
 
 
@@ -162,7 +162,7 @@ def test_a_part_is_a_fit_of_its_own(quadratic):
     assert [order[:2] for order in orders] == [(4, 11), (8, 1)]
     again = job_of(from_callable(gradient, np.ones(D), N), np.ones(D))
     for (size, _, seed), n, rate in zip(orders, (10, 1), (0.05, 0.1), strict=True):
-        passes = Passes(N, size, n, seed)
+        passes = Ledger(N, size, n, seed)
         serial.ENGINE.fit(
             again._replace(passes=passes, schedule=lambda t, r=rate: np.full(np.shape(t), r))
         )
@@ -188,7 +188,7 @@ def incremental(values):
     )  # fmt: skip
     items = as_items(np.arange(n + 1), [], values, np.dtype(float))
     return Job(
-        State.resume(model, np.zeros((1, 1)), 1, n), items, Passes(n, 4, 30, 0), np.ones_like
+        State.resume(model, np.zeros((1, 1)), 1, n), items, Ledger(n, 4, 30, 0), np.ones_like
     )
 
 

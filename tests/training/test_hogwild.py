@@ -14,7 +14,7 @@ from dpsvi.cluster.virtual import Timing, VirtualCluster
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.loop import Loop
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
@@ -94,7 +94,7 @@ def run(corpus, local_decay, lost):
     report = {}
     engines.get("simulated").fit(
         Job(
-            state, items, Passes(N_DOCUMENTS, BATCH, 2, 5), constant(RATE), n_jobs=P,
+            state, items, Ledger(N_DOCUMENTS, BATCH, 2, 5), constant(RATE), n_jobs=P,
             local_steps=B, cluster=cluster, report=report,
         )
     )  # fmt: skip

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from dpsvi.training.ledger import Cuts, Passes
+from dpsvi.training.ledger import Cuts, Ledger
 
 
 def test_shards_are_disjoint_and_the_order_differs():
-    passes = Passes(100, 10, 2, seed=1, n_shards=3)
+    passes = Ledger(100, 10, 2, seed=1, n_shards=3)
     seen = {}
     for worker in range(3):
         while work := passes.grant(worker, 3, owners=range(3)):
@@ -21,23 +21,23 @@ def test_shards_are_disjoint_and_the_order_differs():
 
 def test_no_two_workers_own_a_shard_while_there_are_shards_for_all():
     """Ranks 1 and 3 are left of four: both are odd, and there are two shards."""
-    passes = Passes(40, 10, 1, seed=1, n_shards=2)
+    passes = Ledger(40, 10, 1, seed=1, n_shards=2)
     owners = {3, 1}
     shards = {worker: passes.grant(worker, 2, owners).shard for worker in (3, 1)}
     assert sorted(shards.values()) == [0, 1]
-    again = Passes(40, 10, 1, seed=1, n_shards=2)
+    again = Ledger(40, 10, 1, seed=1, n_shards=2)
     assert {worker: again.grant(worker, 2, owners).shard for worker in (1, 3)} == shards
     assert passes.grant(3, 2, owners) is None and passes.finished is False
-    three = Passes(40, 10, 2, seed=1, n_shards=2)
+    three = Ledger(40, 10, 2, seed=1, n_shards=2)
     assert {three.grant(worker, 1, {1, 2, 3}).shard for worker in (1, 2, 3)} == {0, 1}
 
 
 def test_a_position_is_the_rest_of_the_work():
     """JSON of a ledger with steps in three states: done, given out, given back."""
-    passes = Passes(95, 10, 2, seed=1, n_shards=2)
+    passes = Ledger(95, 10, 2, seed=1, n_shards=2)
     first, second = passes.grant(0, 2), passes.grant(1, 3)
     passes.done(0, first, 1)
-    again = Passes.resume(95, 10, 2, passes.position())
+    again = Ledger.resume(95, 10, 2, passes.position())
     rest = []
     while work := again.grant(0, 4):
         rest.append(again.items(work))

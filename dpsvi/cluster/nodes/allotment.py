@@ -69,7 +69,8 @@ class Allotment:
         ):  # all its threads may work, and nobody else is there
             return np.inf
         # Of n workers' steps each worker sees its own.
-        most = job.most_blind * self._strategy.bears * (n_workers / max(1, n_workers - 1))
+        others = n_workers / max(1, n_workers - 1)
+        most = job.most_blind * self._strategy.staleness_factor * others
         return blind_steps(job.schedule, job.passes.clock, most)
 
     def steps(self, worker: int, n_workers: int) -> int:
@@ -90,7 +91,7 @@ class Allotment:
                 most = min(most, passes.n_left // (2 * parts))
         if job.most_blind is not None and self._strategy.replicas:
             # Nobody else reads a replica; but it must not come far from the others.
-            blind = job.most_blind * self._strategy.bears
+            blind = job.most_blind * self._strategy.staleness_factor
             most = min(most, blind_steps(job.schedule, passes.clock, blind))
         if np.isfinite(room):
             most = min(most, room / parts)

@@ -21,7 +21,7 @@ from dpsvi.training import thread_pool
 from dpsvi.training.boundary import Progress
 from dpsvi.training.driver import blind_steps, run_segment
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Work
+from dpsvi.training.ledger import StepRange
 from dpsvi.training.state import State
 from dpsvi.training.task import make_task, make_works, with_memory
 
@@ -51,7 +51,7 @@ class Peer:
     ----------
     state : State
         The replica.
-    left : deque of Work
+    left : deque of StepRange
         What this node has still to do.
     """
 
@@ -178,14 +178,14 @@ class Peer:
     def _message(self, kind, numbers, arrays) -> Message:
         return self.pool.message({"kind": kind, "node": self.node, "numbers": numbers}, **arrays)
 
-    def _next(self) -> Work:
+    def _next(self) -> StepRange:
         """The steps of the next turn."""
         job = self.job
         most = job.n_jobs * (job.local_steps or LOCAL_STEPS)
         if job.local_steps is None:
             most = min(most, job.passes.steps_a_pass // (self.n_nodes * _TURNS_A_PASS))
         if job.most_blind is not None:  # a replica must not come far from the others
-            blind = job.most_blind * self.strategy.bears
+            blind = job.most_blind * self.strategy.staleness_factor
             most = min(most, blind_steps(self._schedule, self.n_done, blind))
         work = self.left.popleft()
         last = min(work.last, work.first + max(1, most))

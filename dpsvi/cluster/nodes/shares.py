@@ -6,10 +6,10 @@ from collections import Counter
 
 import numpy as np
 
-from dpsvi.training.ledger import Passes, Work
+from dpsvi.training.ledger import Ledger, StepRange
 
 
-def shares(passes: Passes, n_nodes: int) -> list[list[Work]]:
+def shares(passes: Ledger, n_nodes: int) -> list[list[StepRange]]:
     """What each node does of what is left: the same answer wherever it is asked for.
 
     A node has a shard of its own where there are as many shards, else an equal part of each pass.
@@ -24,16 +24,16 @@ def shares(passes: Passes, n_nodes: int) -> list[list[Work]]:
     found = [[] for _ in range(n_nodes)]
     for epoch, first, last, shard in ranges:
         if passes.n_shards == n_nodes:
-            found[shard].append(Work(epoch, shard, first, last, 0))
+            found[shard].append(StepRange(epoch, shard, first, last, 0))
             continue
         cuts = np.linspace(first, last, n_nodes + 1).round().astype(int).tolist()
         for node, (begin, end) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
             if begin < end:
-                found[node].append(Work(epoch, shard, begin, end, 0))
+                found[node].append(StepRange(epoch, shard, begin, end, 0))
     return found
 
 
-def rest_of(passes: Passes, left: list) -> Passes:
+def rest_of(passes: Ledger, left: list) -> Ledger:
     """The ledger when of all that `passes` had to do the ranges `left` are still to be done."""
     open_ = Counter()
     for epoch, _, first, last in left:
@@ -50,4 +50,4 @@ def rest_of(passes: Passes, left: list) -> Passes:
             for shard in range(passes.n_shards)
         ],
     }  # fmt: skip
-    return Passes.resume(passes.n_items, passes.batch_size, passes.n_passes, position)
+    return Ledger.resume(passes.n_items, passes.batch_size, passes.n_passes, position)

@@ -22,7 +22,7 @@ from dpsvi.kernels.memory import aligned
 from dpsvi.training import thread_pool
 from dpsvi.training.driver import blind_steps, run_segment
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Work
+from dpsvi.training.ledger import StepRange
 from dpsvi.training.loop import STOP
 from dpsvi.training.state import State, own_memories
 from dpsvi.training.task import make_task, make_works, with_memory
@@ -78,7 +78,7 @@ class Worker:
             self.task = like.task._replace(shared=shared)
             self._mark, self._as_read = like._mark, like._as_read
         self._window, self._base = None, None
-        self._next: tuple[int, Work, np.ndarray] | None = None
+        self._next: tuple[int, StepRange, np.ndarray] | None = None
         self._asked = 0.0
         self._residual, self._unit = None, 0.0
         if job.cluster.statistics == "bfloat16":
@@ -103,7 +103,7 @@ class Worker:
         waited = max(0.0, self._clock() - spent - self._asked)
         self._next = None
         if header["work"] is not None:
-            work = Work(*header["work"])
+            work = StepRange(*header["work"])
             self._next = header["work_id"], work, self._rows_of(work)
         if header["reading"] is None:
             yield self._ask(None, {}, reply=True)
@@ -135,7 +135,7 @@ class Worker:
             fill(message.arrays)
         return message
 
-    def _rows_of(self, work: Work) -> np.ndarray:
+    def _rows_of(self, work: StepRange) -> np.ndarray:
         """Numbers of the rows that these steps read: int32, ascending."""
         if not len(self.job.items.index):
             return np.arange(self.state.model.shape[0], dtype=np.int32)

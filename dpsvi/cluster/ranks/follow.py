@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 from dpsvi.cluster.nodes.adopt import adopt
 from dpsvi.cluster.nodes.worker import Worker
-from dpsvi.cluster.ranks.pulse import Pulse
+from dpsvi.cluster.ranks.heartbeat import Heartbeat
 from dpsvi.cluster.ranks.world import World
 from dpsvi.cluster.transports.channel import DROPPED, LONGEST, Channel
 from dpsvi.cluster.transports.messages import Message, Pool
@@ -29,13 +29,13 @@ _RANK_0_ENDS = 10.0  # it may still wait for others
 _LOOK_APART = 0.1
 
 
-def follow(job: Job, here: World, pulse: Pulse, signals: Deferred) -> bool:
+def follow(job: Job, here: World, heartbeat: Heartbeat, signals: Deferred) -> bool:
     """Work for rank 0 until it says stop; whether its observer ended the fit.
 
     `signals` are deferred until this rank can tell rank 0 of them.
     """
     pool = Pool(shared=bool(here.near))
-    channel = Channel(here.data, pool, here.near, pulse.silent)
+    channel = Channel(here.data, pool, here.near, heartbeat.silent)
 
     def check():
         reason = channel.lost().get(0)

@@ -18,7 +18,7 @@ from dpsvi.cluster.nodes.exchanges import reported, summary
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.problem import describe
 from dpsvi.cluster.ranks.others import Others
-from dpsvi.cluster.ranks.pulse import Pulse
+from dpsvi.cluster.ranks.heartbeat import Heartbeat
 from dpsvi.cluster.ranks.world import World
 from dpsvi.cluster.transports.channel import DROPPED
 from dpsvi.training.boundary import Boundary, Progress
@@ -32,7 +32,7 @@ _URGENCY = [DONE, SAVE, ENDED, INTERRUPTED]
 _GOOD_BYE = 20.0
 
 
-def gossip(job: Job, here: World, pulse: Pulse | None, signals: Deferred) -> bool:
+def gossip(job: Job, here: World, heartbeat: Heartbeat | None, signals: Deferred) -> bool:
     """Be one of the peers; whether the observer of rank 0 ended the fit.
 
     Raises
@@ -42,7 +42,7 @@ def gossip(job: Job, here: World, pulse: Pulse | None, signals: Deferred) -> boo
     DivergedError
         On all ranks, when a parameter became NaN or infinite on any.
     """
-    rank = _Rank(job, here, pulse, signals)
+    rank = _Rank(job, here, heartbeat, signals)
     try:
         why = rank.fit()
     except BaseException as error:
@@ -57,10 +57,10 @@ def gossip(job: Job, here: World, pulse: Pulse | None, signals: Deferred) -> boo
 class _Rank:
     """One process of the fit."""
 
-    def __init__(self, job: Job, here: World, pulse: Pulse | None, signals: Deferred):
+    def __init__(self, job: Job, here: World, heartbeat: Heartbeat | None, signals: Deferred):
         self.job, self.here, self.signals = job, here, signals
         self.ranks = [0, *here.others]  # of the nodes
-        self.others = Others(job, here, pulse)
+        self.others = Others(job, here, heartbeat)
         self.pool = self.others.pool
         self.peer = Peer(job, self.ranks.index(here.rank), len(self.ranks), pool=self.pool)
         self.boundary = Boundary(job) if here.rank == 0 else None

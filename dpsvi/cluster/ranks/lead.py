@@ -18,7 +18,7 @@ from contextlib import suppress
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.ranks.launcher import launched_with_ulfm
-from dpsvi.cluster.ranks.pulse import SILENT, Pulse
+from dpsvi.cluster.ranks.heartbeat import SILENT, Heartbeat
 from dpsvi.cluster.ranks.world import World
 from dpsvi.cluster.transports.channel import DROPPED, LONGEST, POLLS, UNREADABLE, Channel
 from dpsvi.cluster.transports.messages import Message, Pool, deliver
@@ -30,21 +30,21 @@ from dpsvi.training.signals import Deferred
 log = logging.getLogger(__name__)
 
 
-def lead(job: Job, here: World, pulse: Pulse | None, n_workers: int, signals: Deferred) -> bool:
+def lead(job: Job, here: World, heartbeat: Heartbeat | None, n_workers: int, signals: Deferred) -> bool:
     """Be the master, and a worker too where that is wanted; whether the observer ended the fit."""
     with opened(job.state, here.near, here.size) as window:
         master = Master(job, n_workers, pool=Pool(shared=bool(here.near)), window=window)
         if here.lost - here.told:
             master.lose_memory()
-        _lead(master, here, pulse, n_workers, signals)
+        _lead(master, here, heartbeat, n_workers, signals)
     signals.deliver()
     return master.result()
 
 
-def _lead(master, here, pulse, n_workers, signals) -> None:
+def _lead(master, here, heartbeat, n_workers, signals) -> None:
     job, channel = master.job, None
     if here.others:
-        channel = Channel(here.data, master.pool, here.near, pulse.silent)
+        channel = Channel(here.data, master.pool, here.near, heartbeat.silent)
         channel.gone |= dict.fromkeys(here.lost, "lost in an earlier fit")
         channel.put_back(here.early)
         here.early = []
@@ -54,7 +54,7 @@ def _lead(master, here, pulse, n_workers, signals) -> None:
     reason = "failed"
     try:
         with master.boundary.interruptible(master.snapshot):
-            _serve(master, channel, local, here, pulse, signals)
+            _serve(master, channel, local, here, heartbeat, signals)
         reason = "done"
     except KeyboardInterrupt:
         reason = "interrupted"
@@ -70,12 +70,12 @@ def _lead(master, here, pulse, n_workers, signals) -> None:
         if local is not None:
             local.stop()
         if channel is not None:
-            _dismiss(master, channel, here, pulse, signals, reason)
+            _dismiss(master, channel, here, heartbeat, signals, reason)
         elif reason in ("done", "interrupted"):
             master.parameters.renormalise()
 
 
-def _serve(master, channel, local, here, pulse, signals) -> None:
+def _serve(master, channel, local, here, heartbeat, signals) -> None:
     """Take messages and answer them until all is done."""
     pause, window = POLLS[0], master.window
     held: deque[tuple[int, Message | str]] = deque()  # messages, or why the rank is lost
@@ -96,12 +96,12 @@ def _serve(master, channel, local, here, pulse, signals) -> None:
             signals.deliver()
             rank, what = held.popleft()
             if isinstance(what, str):
-                _lose(master, rank, what, here, pulse)
+                _lose(master, rank, what, here, heartbeat)
             elif _ends(what):
                 if master.n_workers == 1 or master.job.cluster.on_lost == "abort":
                     _expect(signals)
                 channel.send(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
-                _lose(master, rank, what.header["reason"], here, pulse)
+                _lose(master, rank, what.header["reason"], here, heartbeat)
             else:
                 master.take(rank, what)
         signals.deliver()
@@ -141,8 +141,8 @@ def _ends(what: Message | str) -> bool:
     return isinstance(what, str) or what.header["kind"] == "leave"
 
 
-def _lose(master, rank, reason, here, pulse):
-    forget(rank, reason, here, pulse)
+def _lose(master, rank, reason, here, heartbeat):
+    forget(rank, reason, here, heartbeat)
     if rank in here.frozen and here.near and rank in here.near and launched_with_ulfm():
         # A dead rank is no trouble to this MPI; a stopped one keeps mpiexec from ending.
         with suppress(ProcessLookupError):
@@ -154,7 +154,7 @@ def _lose(master, rank, reason, here, pulse):
     master.drop(rank, reason)
 
 
-def _dismiss(master, channel, here, pulse, signals, reason) -> None:
+def _dismiss(master, channel, here, heartbeat, signals, reason) -> None:
     """Tell all workers to stop, and wait until they have: nobody's message may be left over.
 
     Whoever lives is waited for: it may have a step to end, or much to receive.  Only another signal
@@ -176,11 +176,11 @@ def _dismiss(master, channel, here, pulse, signals, reason) -> None:
                 continue
             if answer.header["kind"] == "bye":
                 waiting.discard(rank)
-                pulse.forget(rank)
+                heartbeat.forget(rank)
             master.pool.give(answer.buffer)
         channel.lost()
         for rank in waiting & channel.gone.keys():  # also those that nobody has been told of yet
-            forget(rank, channel.gone[rank], here, pulse)
+            forget(rank, channel.gone[rank], here, heartbeat)
             log.warning("rank %d is lost (%s)", rank, channel.gone[rank])
         waiting -= channel.gone.keys()
         if reason == "interrupted":
@@ -188,9 +188,9 @@ def _dismiss(master, channel, here, pulse, signals, reason) -> None:
         time.sleep(POLLS[0])
 
 
-def forget(rank, reason, here, pulse) -> None:
+def forget(rank, reason, here, heartbeat) -> None:
     """Expect nothing more of a rank that is lost."""
-    pulse.forget(rank)
+    heartbeat.forget(rank)
     here.lost.add(rank)
     if reason.startswith((SILENT, UNREADABLE)):
         here.frozen.add(rank)

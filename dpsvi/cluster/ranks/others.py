@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from dpsvi.cluster.nodes.problem import check_same
 from dpsvi.cluster.ranks.lead import forget
-from dpsvi.cluster.ranks.pulse import Pulse
+from dpsvi.cluster.ranks.heartbeat import Heartbeat
 from dpsvi.cluster.ranks.world import World
 from dpsvi.cluster.transports.channel import LONGEST, POLLS, Channel
 from dpsvi.cluster.transports.messages import Message, Pool
@@ -30,7 +30,7 @@ class Others:
     ----------
     job : Job
     here : World
-    pulse : Pulse or None
+    heartbeat : Heartbeat or None
         None where this process is alone.
 
     Attributes
@@ -43,14 +43,14 @@ class Others:
         Those that have not yet said that they read the last share.
     """
 
-    def __init__(self, job: Job, here: World, pulse: Pulse | None):
-        self.job, self.here, self.pulse = job, here, pulse
+    def __init__(self, job: Job, here: World, heartbeat: Heartbeat | None):
+        self.job, self.here, self.heartbeat = job, here, heartbeat
         self.pool = Pool(shared=bool(here.near))
         self.live = {0, *here.others} - {here.rank}
         self.unread: set[int] = set()
         self.channel = None
         if self.live:
-            self.channel = Channel(here.data, self.pool, here.near, pulse.silent)
+            self.channel = Channel(here.data, self.pool, here.near, heartbeat.silent)
             self.channel.gone |= dict.fromkeys(here.lost, "lost in an earlier fit")
         self._pause = POLLS[0]
         self._all_know = False  # that the fit has failed
@@ -134,7 +134,7 @@ class Others:
                 raise LostRankError(f"rank 0, which collects the end, is lost: {reason}")
             self._drop(rank, reason)
             return
-        forget(rank, reason, self.here, self.pulse)
+        forget(rank, reason, self.here, self.heartbeat)
         if self.job.cluster.on_lost == "abort":
             raise LostRankError(f"rank {rank} is lost: {reason}")
         self._drop(rank, reason)

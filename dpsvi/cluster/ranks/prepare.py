@@ -9,7 +9,7 @@ import numpy as np
 from dpsvi import learners
 from dpsvi.cluster.options import Cluster
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ def for_workers(job: Job, options: Cluster, n_workers: int) -> Job:
     if options.statistics == "bfloat16" and model.real != np.float32:
         raise ValueError(f"statistics='bfloat16' needs float32 parameters, not {model.real}")
     if (options.sharding == "shard" or job.state.remembers) and not passes.n_done:
-        passes = Passes(
+        passes = Ledger(
             passes.n_items, passes.batch_size, passes.n_passes, passes.seed, n_workers,
             passes.clock,
         )  # fmt: skip

@@ -17,7 +17,7 @@ from dpsvi.cluster.virtual import Timing
 from dpsvi.training import thread_pool
 from dpsvi.training.driver import run_locally
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Passes, Work
+from dpsvi.training.ledger import Ledger, StepRange
 from dpsvi.training.state import State
 from dpsvi.training.task import Task, make_task, make_works
 
@@ -95,7 +95,7 @@ def _scratch(job, n_steps):
     n_items = min(passes.n_items, n_steps * passes.batch_size)
     state = _copy(job.state)
     return job._replace(
-        state=state, passes=Passes(n_items, passes.batch_size, 1, passes.seed), observer=None,
+        state=state, passes=Ledger(n_items, passes.batch_size, 1, passes.seed), observer=None,
         checkpoint=None, on_task=None, report=None, n_jobs=1, most_blind=None, cluster=Cluster(),
     )  # fmt: skip
 
@@ -175,7 +175,7 @@ def _exchange(job, b, n_workers, slower, step, value) -> _Exchange:
     passes, lengths = job.passes, np.diff(job.items.offsets)
     n_exchanges, n_steps = n_workers * (_WARM + _TIMED), n_workers * b * (_WARM + _TIMED + 1)
     n_passes = 2 * -(-n_steps // passes.steps_a_pass) + 1
-    job = job._replace(passes=Passes(passes.n_items, passes.batch_size, n_passes, passes.seed))
+    job = job._replace(passes=Ledger(passes.n_items, passes.batch_size, n_passes, passes.seed))
     pool = Pool()  # of all: nothing is copied on the way, as between processes of one host
     master = Master(job, n_workers, pool=pool)
     workers = [Worker(job, pool=pool) for _ in range(n_workers)]
@@ -195,7 +195,7 @@ def _exchange(job, b, n_workers, slower, step, value) -> _Exchange:
                 busy = master.busy - before
                 for to, answer in master.outbox:
                     grants[to] = answer
-                    works[answer.header["work_id"]] = Work(*answer.header["work"])
+                    works[answer.header["work_id"]] = StepRange(*answer.header["work"])
                 master.outbox.clear()
                 if update is not None:
                     items = passes.items(works[update["work_id"]])

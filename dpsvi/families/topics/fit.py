@@ -11,9 +11,9 @@ from dpsvi.estimators.base import RUN_ATTRIBUTES, SVIEstimator
 from dpsvi.estimators.fitting import fit_method
 from dpsvi.estimators.items import count, take
 from dpsvi.evaluation import completion
-from dpsvi.families.topics.answers import Answers
 from dpsvi.families.topics.defaults import DECAY, Defaults
 from dpsvi.families.topics.documents import Documents
+from dpsvi.families.topics.inference import Inference
 from dpsvi.families.topics.matrix import FLOAT, column_sums, split_documents
 from dpsvi.families.topics.priors import Priors
 from dpsvi.files import io
@@ -32,7 +32,7 @@ _FITTED = """\
         As in scikit-learn."""
 
 
-class TopicEstimator(Documents, Priors, Answers, SVIEstimator):
+class TopicEstimator(Documents, Priors, Inference, SVIEstimator):
     """Base of the estimators of topic models.
 
     A subclass names its files by `_kind` and its local steps, with their defaults, by `_defaults`.

@@ -23,9 +23,9 @@ from dpsvi.errors import check_number
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.run_options import BatchOptions
 from dpsvi.expfam.stick_breaking import draw_weights
-from dpsvi.families.topics.answers import fitted_property
 from dpsvi.families.topics.defaults import Defaults
 from dpsvi.families.topics.fit import TopicEstimator
+from dpsvi.families.topics.inference import fitted_property
 from dpsvi.models.hdp.model import make_model
 from dpsvi.models.hdp.options import options_of
 from dpsvi.models.hdp.sticks import count_tables, expected_weights, sticks

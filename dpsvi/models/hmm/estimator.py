@@ -33,8 +33,8 @@ from dpsvi.estimators.items import count, dense_items
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import dirichlet
 from dpsvi.families.mixtures.incomplete import has_gaps
-from dpsvi.models.hmm.answers import Answers
 from dpsvi.models.hmm.emissions import KINDS
+from dpsvi.models.hmm.inference import Inference
 from dpsvi.models.hmm.model import from_arrays, make_model, read, read_prior, with_gaps
 from dpsvi.models.hmm.sequences import Steps, offsets_of, windows
 from dpsvi.training.state import State
@@ -43,7 +43,7 @@ _SAMPLE = 10_000  # steps that the first parameters are found on
 
 
 @engine_parameters("sequences", batch_size=4)
-class DPSVIHMM(Answers, Incremental, ArrayEstimator):
+class DPSVIHMM(Inference, Incremental, ArrayEstimator):
     """Bayesian hidden Markov model, fitted by (asynchronous) stochastic variational inference.
 
     The models are those of hmmlearn's ``VariationalGaussianHMM`` with full covariances (its

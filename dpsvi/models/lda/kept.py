@@ -19,7 +19,7 @@ from dpsvi.kernels.memory import untouched
 from dpsvi.models.lda.model import with_responsibilities
 from dpsvi.models.lda.responsibilities import UNIT, sum_of
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
 
@@ -78,7 +78,7 @@ class KeptPasses(Remembering):
         total, seconds = sum_of(state), []
         job = Job(
             total, as_items(*items, total.model.real),
-            Passes(n_items, self._resolve_batch_size(n_items), 1, seed=0), constant(1.0),
+            Ledger(n_items, self._resolve_batch_size(n_items), 1, seed=0), constant(1.0),
             observer=lambda event: seconds.append(event.seconds), cluster=self.cluster,
         )  # fmt: skip
         self._engine().fit(job)

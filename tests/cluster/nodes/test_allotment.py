@@ -11,7 +11,7 @@ from dpsvi.cluster.virtual import Timing
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import robbins_monro
 from dpsvi.training.state import State
 
@@ -23,7 +23,7 @@ def allotment(n_steps=20_000, *, most_blind=0.3, start=10_000, rate=0.1, **field
     model = make_model(3, 2, 0.1, 0.1, local_step="collapsed", n_sweeps=5, tol=0.0)
     state = State.start(model, np.random.default_rng(0), 1)
     items = as_items(np.zeros(n_steps + 1, int), [], [], FLOAT)
-    passes = Passes(n_steps, 1, 5, 0, 1)
+    passes = Ledger(n_steps, 1, 5, 0, 1)
     passes.grant(0, start)
     job = Job(state, items, passes, robbins_monro(1.0, 0.99, rate), most_blind=most_blind, **fields)
     job = job if job.cluster is not None else job._replace(cluster=Cluster())

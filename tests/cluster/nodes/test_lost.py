@@ -7,7 +7,7 @@ from tools.node_jobs import BATCH, job, lda, toy
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.transports.messages import deliver
 from dpsvi.errors import DivergedError, DpsviError, LostRankError
-from dpsvi.training.ledger import Passes
+from dpsvi.training.ledger import Ledger
 from experiments.simulated import take_turns
 
 
@@ -55,7 +55,7 @@ def test_a_worker_with_another_problem_is_named(corpus):
     from dpsvi.cluster.nodes.master import Master
 
     master = Master(work, 1)
-    other = Worker(work._replace(passes=Passes(150, BATCH, 2, 5)))
+    other = Worker(work._replace(passes=Ledger(150, BATCH, 2, 5)))
     with pytest.raises(DpsviError, match=r"rank 3 .*items is 150 there, 200 on rank 0"):
         master.take(3, deliver(other.hello(), other.pool, master.pool))
 

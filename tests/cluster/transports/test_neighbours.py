@@ -290,6 +290,6 @@ def test_the_end_waits_for_whoever_lives():
         gone={4: "its process ended"}, receiving=False,
     )  # fmt: skip
     master = SimpleNamespace(pool=pool, stop_message=lambda *a, **k: "stop")
-    here, pulse = World(0, 5), SimpleNamespace(forget=lambda rank: heard.discard(rank))
-    _dismiss(master, channel, here, pulse, SimpleNamespace(), "done")
+    here, heartbeat = World(0, 5), SimpleNamespace(forget=lambda rank: heard.discard(rank))
+    _dismiss(master, channel, here, heartbeat, SimpleNamespace(), "done")
     assert told == [1, 2, 3, 4] and here.lost == {3, 4} and here.frozen == {3}

@@ -19,7 +19,7 @@ from dpsvi.models.hmm.model import read, read_for
 from dpsvi.models.hmm.predict import decode, infer, walk
 
 
-class Answers:
+class Inference:
     """Methods of :class:`dpsvi.models.hmm.estimator.DPSVIHMM` that use what it has learned.
 
     It defines ``_sequences(X, lengths, y) -> (X, offsets)``, which validates, `_emissions`, the

@@ -20,7 +20,7 @@ _BEAT_SECONDS = 1.0
 _POLL_SECONDS = 0.2
 
 
-class Pulse(threading.Thread):
+class Heartbeat(threading.Thread):
     """Beats until :meth:`stop`.
 
     Parameters
@@ -32,7 +32,7 @@ class Pulse(threading.Thread):
     """
 
     def __init__(self, comm, limit: float):
-        super().__init__(name="dpsvi-pulse", daemon=True)
+        super().__init__(name="dpsvi-heartbeat", daemon=True)
         self.comm, self.limit = comm, limit
         rank, size = comm.Get_rank(), comm.Get_size()
         self.peers = list(range(1, size)) if rank == 0 else [0]

@@ -41,7 +41,7 @@ else:
 
 
 def _weights(lam, sizes, mean_field: bool):
-    """See :meth:`Answers._basis`; `lam`, (n, K), is overwritten."""
+    """See :meth:`Inference._basis`; `lam`, (n, K), is overwritten."""
     lam = np.ascontiguousarray(lam)
     size, shift = sizes.astype(np.float32), np.zeros(len(lam))
     if mean_field:
@@ -51,7 +51,7 @@ def _weights(lam, sizes, mean_field: bool):
     return lam, shift
 
 
-class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """The part of a topic model's estimator that uses what it has learned.
 
     That is ``self._state`` (rows are words, columns topics) and ``self._word_counts``.  An

@@ -12,10 +12,10 @@ from dpsvi.base import Engine
 from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.ranks.follow import follow
 from dpsvi.cluster.ranks.gossip import gossip
+from dpsvi.cluster.ranks.heartbeat import Heartbeat
 from dpsvi.cluster.ranks.lead import lead
 from dpsvi.cluster.ranks.placement import placement
 from dpsvi.cluster.ranks.prepare import for_workers
-from dpsvi.cluster.ranks.heartbeat import Heartbeat
 from dpsvi.cluster.ranks.world import World, world
 from dpsvi.errors import DroppedError, LostMemoryError, LostRankError
 from dpsvi.training.job import Job

@@ -17,8 +17,8 @@ from dpsvi.cluster.nodes.consensus import Consensus
 from dpsvi.cluster.nodes.exchanges import reported, summary
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.problem import describe
-from dpsvi.cluster.ranks.others import Others
 from dpsvi.cluster.ranks.heartbeat import Heartbeat
+from dpsvi.cluster.ranks.others import Others
 from dpsvi.cluster.ranks.world import World
 from dpsvi.cluster.transports.channel import DROPPED
 from dpsvi.training.boundary import Boundary, Progress

@@ -17,8 +17,8 @@ from contextlib import suppress
 
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.worker import Worker
-from dpsvi.cluster.ranks.launcher import launched_with_ulfm
 from dpsvi.cluster.ranks.heartbeat import SILENT, Heartbeat
+from dpsvi.cluster.ranks.launcher import launched_with_ulfm
 from dpsvi.cluster.ranks.world import World
 from dpsvi.cluster.transports.channel import DROPPED, LONGEST, POLLS, UNREADABLE, Channel
 from dpsvi.cluster.transports.messages import Message, Pool, deliver
@@ -30,7 +30,9 @@ from dpsvi.training.signals import Deferred
 log = logging.getLogger(__name__)
 
 
-def lead(job: Job, here: World, heartbeat: Heartbeat | None, n_workers: int, signals: Deferred) -> bool:
+def lead(
+    job: Job, here: World, heartbeat: Heartbeat | None, n_workers: int, signals: Deferred
+) -> bool:
     """Be the master, and a worker too where that is wanted; whether the observer ended the fit."""
     with opened(job.state, here.near, here.size) as window:
         master = Master(job, n_workers, pool=Pool(shared=bool(here.near)), window=window)

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterable
 
 from dpsvi.cluster.nodes.problem import check_same
-from dpsvi.cluster.ranks.lead import forget
 from dpsvi.cluster.ranks.heartbeat import Heartbeat
+from dpsvi.cluster.ranks.lead import forget
 from dpsvi.cluster.ranks.world import World
 from dpsvi.cluster.transports.channel import LONGEST, POLLS, Channel
 from dpsvi.cluster.transports.messages import Message, Pool

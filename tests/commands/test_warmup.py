@@ -13,6 +13,7 @@ import pytest
 import dpsvi
 from dpsvi import models
 from dpsvi.__main__ import main
+from dpsvi.kernels.code_cache import MARK
 
 PACKAGE = Path(dpsvi.__file__).parent
 PLUGINS = Path(__file__).parents[1] / "files" / "plugins"
@@ -53,7 +54,7 @@ def test_a_fit_after_it_compiles_nothing(tmp_path, rng):
     assert said.startswith("gaussian_mixture: compiled in ")
     assert said.endswith(f"the compiled code is under {cache}\n")
     before = contents(cache)
-    assert {path.suffix for path in before} == {".nbi", ".nbc"}
+    assert {path.suffix for path in before if path.name != MARK} == {".nbi", ".nbc"}
     np.save(tmp_path / "points.npy", rng.normal(size=(300, 3)).astype(np.float32))
     data, run = ["--data", tmp_path / "points.npy"], tmp_path / "run"
     for argv in (

@@ -14,8 +14,8 @@ from sklearn.utils.validation import validate_data
 from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.base import RUN_ATTRIBUTES, SVIEstimator
 from dpsvi.estimators.engine_parameters import own_parameters
-from dpsvi.estimators.items import count
 from dpsvi.files import io
+from dpsvi.training.items import count
 from dpsvi.training.state import State
 
 _FITTED = """\
@@ -81,10 +81,7 @@ class ArrayEstimator(SVIEstimator):
 
         Of none where there is no master: its nodes remember nothing.
         """
-        options = self._engine().options
-        if options and (self.cluster or options()).make_strategy().topology == "peers":
-            return 0
-        return count(items)
+        return 0 if self._masterless() else count(items)
 
     def _again(self, items) -> State:
         """The same parameters and clock for other data; the state there is stays as it is."""

@@ -13,10 +13,10 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from dpsvi.base import Items
-from dpsvi.estimators.items import count, take
 from dpsvi.estimators.monitor import Monitor
 from dpsvi.estimators.training import Training
 from dpsvi.files import io
+from dpsvi.training.items import count, take
 
 try:  # experimental in scikit-learn 1.9, absent before
     from sklearn.callback import CallbackSupportMixin, with_callbacks

@@ -22,9 +22,9 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.errors import check_flag
-from dpsvi.estimators.items import count
 from dpsvi.estimators.remembering import Place, Remembering
 from dpsvi.kernels.memory import untouched
+from dpsvi.training.items import count
 from dpsvi.training.state import State
 
 SHARE = 2  # one pass of so many is incremental, the last ones

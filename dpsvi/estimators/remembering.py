@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dpsvi.errors import LostMemoryError, ModelFormatError
-from dpsvi.estimators.items import count
+from dpsvi.training.items import count
 
 _ANY = 1 << 62  # passes: those of a checkpoint, however many had begun
 

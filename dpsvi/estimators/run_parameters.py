@@ -72,6 +72,12 @@ class RunParameters:
                 raise TypeError(f"callbacks must be callables, got {callback!r}")
         self._schedule()
 
+    def _masterless(self) -> bool:
+        """Whether there are nodes without a master: they are told and remember nothing."""
+        options = self._engine().options
+        cluster = options and (self.cluster or options())
+        return bool(cluster) and cluster.make_strategy().topology == "peers"
+
     def _check_counts_once(self, what: str) -> None:
         """Check that workers, if there are any, can fit `what` by changes of what they remember."""
         options = self._engine().options

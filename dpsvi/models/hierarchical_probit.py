@@ -32,7 +32,6 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.fitting import fit_method
-from dpsvi.estimators.items import count
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.families.hierarchical.estimator import HierarchicalEstimator
 from dpsvi.families.hierarchical.population import (
@@ -52,6 +51,7 @@ from dpsvi.families.hierarchical.population import (
 )
 from dpsvi.families.hierarchical.probit import infer_group
 from dpsvi.kernels.jit import kernel
+from dpsvi.training.items import count
 from dpsvi.training.state import State
 
 # --- the local step ---------------------------------------------------------------------------

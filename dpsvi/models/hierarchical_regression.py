@@ -25,7 +25,6 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from dpsvi.estimators.engine_parameters import engine_parameters
-from dpsvi.estimators.items import count
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import gamma
 from dpsvi.families.hierarchical.estimator import HierarchicalEstimator
@@ -49,6 +48,7 @@ from dpsvi.families.hierarchical.population import (
 )
 from dpsvi.kernels.digamma import digamma
 from dpsvi.kernels.jit import kernel
+from dpsvi.training.items import count
 from dpsvi.training.state import State
 
 # --- the local step ---------------------------------------------------------------------------

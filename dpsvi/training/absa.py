@@ -29,8 +29,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpsvi import learners
-from dpsvi.base import Items
-from dpsvi.kernels.jit import as_items
+from dpsvi.training.items import count, take
 from dpsvi.training.job import Job
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.state import State
@@ -54,9 +53,9 @@ class LocalMap:
     """
 
     def __init__(self, job: Job, rng: np.random.Generator):
-        n = len(job.items.offsets) - 1
-        items = _some(job.items, np.sort(rng.choice(n, min(n, _PROBE), replace=False)))
-        size = len(items.offsets) - 1
+        n = count(job.items)
+        items = take(job.items, np.sort(rng.choice(n, min(n, _PROBE), replace=False)))
+        size = count(items)
         self.model = job.state.model
         model = self.model._replace(hyper=self.model.hyper.copy())
         zero = np.zeros(model.shape, model.real)
@@ -235,13 +234,3 @@ class _Parts:
         if now > before:
             log.info("top eigenvalue %.3g after pass %d: batches of %d", eigenvalue, epoch, now)
         return now > before
-
-
-def _some(items: Items, chosen: np.ndarray) -> Items:
-    """The items with these numbers, as items of their own."""
-    lengths = np.diff(items.offsets)[chosen]
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    starts = np.repeat(items.offsets[chosen] - offsets[:-1], lengths)
-    places = starts + np.arange(offsets[-1])
-    index = items.index[places] if len(items.index) else items.index
-    return as_items(offsets, index, items.value[places], items.value.dtype)

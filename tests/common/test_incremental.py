@@ -17,7 +17,7 @@ from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.virtual import Timing
 from dpsvi.errors import LostRankError, ModelFormatError
-from dpsvi.estimators.items import count
+from dpsvi.training.items import count
 
 NAMES = [name for name in members.names() if members.get(name).remembered is not None]
 every_member = pytest.mark.parametrize("name", NAMES)

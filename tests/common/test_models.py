@@ -17,8 +17,8 @@ import dpsvi
 from dpsvi import VirtualCluster, models
 from dpsvi.__main__ import main
 from dpsvi.errors import CorpusWarning, ModelFormatError
-from dpsvi.estimators.items import count, dense_items, take
 from dpsvi.kernels.jit import compile_local
+from dpsvi.training.items import count, dense_items, take
 from dpsvi.training.task import make_works
 
 SCIKIT_LEARN, NUMBA = (

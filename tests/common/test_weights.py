@@ -8,7 +8,7 @@ import pytest
 
 import dpsvi
 from dpsvi import models
-from dpsvi.estimators.items import count
+from dpsvi.training.items import count
 
 WEIGHTED = [
     name for name in members.names()

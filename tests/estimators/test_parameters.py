@@ -6,7 +6,7 @@ from sklearn.exceptions import NotFittedError
 
 from dpsvi import DPSVIHDP, DPSVIHMM, DPSVILDA, VirtualCluster, models
 from dpsvi.errors import resolve_jobs
-from dpsvi.estimators.items import count, dense_items
+from dpsvi.training.items import count, dense_items
 
 ITEMS = dense_items(np.full((100, 2), 5.0))
 

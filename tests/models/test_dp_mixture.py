@@ -18,13 +18,13 @@ from sklearn.mixture import BayesianGaussianMixture
 
 from dpsvi import DPSVIDPMixture
 from dpsvi.engines import fit
-from dpsvi.estimators.items import dense_items
 from dpsvi.expfam.gaussian import first_statistics
 from dpsvi.expfam.stick_breaking import Sticks, by_size, concentration, expected_log_weights
 from dpsvi.families.mixtures import mixture
 from dpsvi.families.mixtures.components import Prior
 from dpsvi.kernels.digamma import trigamma
 from dpsvi.models import dp_mixture as dp
+from dpsvi.training.items import dense_items
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
 

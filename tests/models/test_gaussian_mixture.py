@@ -17,13 +17,13 @@ from scipy import special, stats
 from sklearn.mixture import BayesianGaussianMixture
 
 from dpsvi.engines import fit
-from dpsvi.estimators.items import dense_items
 from dpsvi.expfam import dirichlet, normal_gamma, normal_wishart
 from dpsvi.expfam.gaussian import first_statistics, statistics
 from dpsvi.families.mixtures import mixture
 from dpsvi.kernels.digamma import digamma
 from dpsvi.models import gaussian_mixture as gm
 from dpsvi.models.gaussian_mixture import DPSVIGaussianMixture
+from dpsvi.training.items import dense_items
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
 from dpsvi.training.task import make_task, make_works

@@ -11,8 +11,8 @@ from scipy.stats import truncnorm
 
 import dpsvi
 from dpsvi import DPSVIHierarchicalProbit
-from dpsvi.estimators.items import count
 from dpsvi.expfam.truncated_normal import log_cdf
+from dpsvi.training.items import count
 
 
 def population(rng, n_groups, n_rows, n_features=2):

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import dpsvi
 from dpsvi import DPSVIHierarchicalRegressor, VirtualCluster
 from dpsvi.errors import DivergedError
-from dpsvi.estimators.items import count
+from dpsvi.training.items import count
 
 
 def population(rng, n_groups, n_rows, noise=0.5, n_features=2):

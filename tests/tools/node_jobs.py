@@ -5,13 +5,13 @@ from reference.lda import count_visits
 
 from dpsvi.base import Model
 from dpsvi.cluster import Cluster
-from dpsvi.estimators.items import dense_items
 from dpsvi.evaluation.completion import completion_perplexity
 from dpsvi.expfam.gaussian import first_statistics
 from dpsvi.families.mixtures.components import Prior
 from dpsvi.kernels.jit import as_items
 from dpsvi.models import gaussian_mixture as gm
 from dpsvi.models.lda.model import LOCAL_STEPS, make_model
+from dpsvi.training.items import dense_items
 from dpsvi.training.job import Job
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import robbins_monro

@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpsvi.errors import check_flag, check_number
 from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.fitting import fit_method
-from dpsvi.estimators.items import count, dense_items
 from dpsvi.expfam import normal_wishart
 from dpsvi.families.hierarchical.groups import factorise, places
 from dpsvi.families.hierarchical.population import project, unpack
+from dpsvi.training.items import count, dense_items
 
 _TEXTS = {
     "fit_intercept": """\

@@ -14,7 +14,6 @@ from dpsvi.engines import fit
 from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.incremental import Incremental
-from dpsvi.estimators.items import count, dense_items, points_and_weights
 from dpsvi.expfam import by_dimension
 from dpsvi.expfam.gaussian import first_statistics, moved
 from dpsvi.families.mixtures import incomplete
@@ -29,6 +28,7 @@ from dpsvi.families.mixtures.mixture import (
     with_gaps,
 )
 from dpsvi.families.mixtures.prior_parameters import resolve_prior
+from dpsvi.training.items import count, dense_items, points_and_weights
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
 

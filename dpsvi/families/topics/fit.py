@@ -9,7 +9,6 @@ import numpy as np
 from dpsvi.errors import check_choice, check_flag, check_number
 from dpsvi.estimators.base import RUN_ATTRIBUTES, SVIEstimator
 from dpsvi.estimators.fitting import fit_method
-from dpsvi.estimators.items import count, take
 from dpsvi.evaluation import completion
 from dpsvi.families.topics.defaults import DECAY, Defaults
 from dpsvi.families.topics.documents import Documents
@@ -18,6 +17,7 @@ from dpsvi.families.topics.matrix import FLOAT, column_sums, split_documents
 from dpsvi.families.topics.priors import Priors
 from dpsvi.files import io
 from dpsvi.training import schedules
+from dpsvi.training.items import count, take
 from dpsvi.training.state import State
 
 _FITTED = """\

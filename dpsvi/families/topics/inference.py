@@ -13,13 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.corpus import Corpus
 from dpsvi.errors import check_choice, check_flag, check_number, resolve_jobs
-from dpsvi.estimators.items import count
 from dpsvi.evaluation import completion
 from dpsvi.expfam import dirichlet
 from dpsvi.families.topics.matrix import FLOAT, column_sums, document_bounds
 from dpsvi.kernels.jit import as_items
 from dpsvi.kernels.memory import aligned
 from dpsvi.kernels.special import exp_expected_log
+from dpsvi.training.items import count
 
 _INFER = dict(tol=1e-3, n_sweeps=100)
 _DOCUMENTS_AT_ONCE = 256  # whose counts of all words are in memory while they are drawn

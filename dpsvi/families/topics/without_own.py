@@ -14,10 +14,10 @@ from numba import types
 from numba.np.numpy_support import from_dtype
 
 from dpsvi.base import Items
-from dpsvi.estimators.items import take
 from dpsvi.evaluation.completion import infer_documents, score, split_tokens
 from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.kernels.jit import FLAGS, abi, as_items, compile_local, copy
+from dpsvi.training.items import take
 from dpsvi.training.task import make_works
 
 MOST_DOCUMENTS = 2000

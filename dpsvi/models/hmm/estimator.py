@@ -29,7 +29,6 @@ from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.fitting import fit_method
 from dpsvi.estimators.incremental import Incremental
-from dpsvi.estimators.items import count, dense_items
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import dirichlet
 from dpsvi.families.mixtures.incomplete import has_gaps
@@ -37,6 +36,7 @@ from dpsvi.models.hmm.emissions import KINDS
 from dpsvi.models.hmm.inference import Inference
 from dpsvi.models.hmm.model import from_arrays, make_model, read, read_prior, with_gaps
 from dpsvi.models.hmm.sequences import Steps, offsets_of, windows
+from dpsvi.training.items import count, dense_items
 from dpsvi.training.state import State
 
 _SAMPLE = 10_000  # steps that the first parameters are found on

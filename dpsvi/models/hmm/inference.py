@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.errors import check_choice, check_number
-from dpsvi.estimators.items import count, dense_items
 from dpsvi.models.hmm.chunk import chunk_of, scratch
 from dpsvi.models.hmm.model import read, read_for
 from dpsvi.models.hmm.predict import decode, infer, walk
+from dpsvi.training.items import count, dense_items
 
 
 class Inference:

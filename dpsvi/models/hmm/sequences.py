@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi.base import Items
-from dpsvi.estimators.items import count, dense_items
 from dpsvi.models.hmm.chunk import BEGINS, INSIDE
+from dpsvi.training.items import count, dense_items
 
 
 def offsets_of(lengths, n_rows: int) -> np.ndarray:

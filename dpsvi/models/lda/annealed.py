@@ -39,9 +39,8 @@ class AnnealedPriors:
             return
         if self.early_stopping or not self._free_schedule():
             return  # the step sizes know of no last third
-        options = self._engine().options
-        if options and (self.cluster or options()).make_strategy().topology == "peers":
-            return  # nobody tells nodes without a master
+        if self._masterless():
+            return
         alpha, eta = self._used_priors(self._state.model)
         asked = alpha.copy(), eta.copy() if np.ndim(eta) else eta
         first = self._first_priors(*asked)
@@ -53,7 +52,9 @@ class AnnealedPriors:
     def _reached(self, epoch, state) -> None:
         """Take the priors that were asked for, if their time has come."""
         if self._asked is not None and epoch >= self._asked[-1] - 1e-9:
-            self._set_priors(state.model, *self._asked[:-1])
+            *asked, _ = self._asked
+            self._set_priors(state.model, *asked)
+            self._asked = (*asked, np.inf)  # once is enough
 
     def _end_annealing(self) -> None:
         """Give the fitted model the priors that were asked for, however the fit has ended."""

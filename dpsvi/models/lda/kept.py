@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsvi.estimators.items import count
 from dpsvi.estimators.remembering import Place, Remembering
 from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.kernels.jit import as_items
 from dpsvi.kernels.memory import untouched
 from dpsvi.models.lda.model import with_responsibilities
 from dpsvi.models.lda.responsibilities import UNIT, sum_of
+from dpsvi.training.items import count
 from dpsvi.training.job import Job
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import constant

@@ -31,7 +31,6 @@ from sklearn.utils.validation import validate_data
 
 from dpsvi.errors import check_number
 from dpsvi.estimators.engine_parameters import engine_parameters
-from dpsvi.estimators.items import count
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import gamma
 from dpsvi.families.recommender import Recommender, as_csr, as_items, entries
@@ -45,6 +44,7 @@ from dpsvi.models.matrix_factorization.model import (
     normal_kl,
     read,
 )
+from dpsvi.training.items import count
 from dpsvi.training.state import State
 
 

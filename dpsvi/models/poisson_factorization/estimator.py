@@ -39,7 +39,6 @@ from sklearn.utils.validation import validate_data
 from dpsvi.errors import check_number
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.incremental import Incremental
-from dpsvi.estimators.items import count
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam.gamma import hierarchy_kl
 from dpsvi.families.recommender import Recommender, as_csr
@@ -56,6 +55,7 @@ from dpsvi.models.poisson_factorization.model import (
     users_of,
 )
 from dpsvi.models.poisson_factorization.remembered import remembering
+from dpsvi.training.items import count
 from dpsvi.training.state import State
 
 _USERS_AT_ONCE = 256  # whose counts of all items are in memory while they are drawn

@@ -9,13 +9,13 @@ import numpy as np
 from scipy.special import gammaln
 
 from dpsvi.base import Model
-from dpsvi.estimators.items import count
 from dpsvi.evaluation.completion import split_tokens
 from dpsvi.families.recommender import entries, products
 from dpsvi.kernels.hyper import pack
 from dpsvi.kernels.jit import as_items
 from dpsvi.kernels.poisson import FactorPrior, Options, infer, options_of
 from dpsvi.models.poisson_factorization.local import local, read_items
+from dpsvi.training.items import count
 from dpsvi.training.state import State
 
 LANES = 8  # float64 numbers in the widest vector register; rows start on a cache line

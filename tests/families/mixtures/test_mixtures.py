@@ -19,10 +19,10 @@ from reference.mixtures import (
 from scipy import special, stats
 
 from dpsvi import DPSVIDPMixture, DPSVIGaussianMixture
-from dpsvi.estimators.items import dense_items
 from dpsvi.expfam.gaussian import first_statistics
 from dpsvi.families.mixtures import mixture
 from dpsvi.models import dp_mixture, gaussian_mixture
+from dpsvi.training.items import dense_items
 from dpsvi.training.state import State
 from dpsvi.training.task import make_task, make_works
 

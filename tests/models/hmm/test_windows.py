@@ -6,11 +6,11 @@ from tools.hmm_cases import ascent, chains
 
 import dpsvi
 from dpsvi import DPSVIHMM
-from dpsvi.estimators.items import count, dense_items
 from dpsvi.kernels.hyper import pack
 from dpsvi.kernels.jit import compile_local
 from dpsvi.models.hmm.local import options_of
 from dpsvi.models.hmm.sequences import windows
+from dpsvi.training.items import count, dense_items
 from dpsvi.training.task import make_works
 
 

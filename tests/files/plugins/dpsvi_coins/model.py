@@ -9,7 +9,7 @@ from scipy.special import betaln, psi
 from dpsvi.base import Model
 from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.engine_parameters import engine_parameters
-from dpsvi.estimators.items import count, dense_items
+from dpsvi.training.items import count, dense_items
 from dpsvi.training.state import State
 
 

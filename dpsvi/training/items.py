@@ -1,4 +1,4 @@
-"""Items as estimators handle them: counted, chosen from, made of dense rows."""
+"""Items handled as a whole: counted, chosen from, made of dense rows."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
 """Who a node without a master sends to: directed graphs, in which it has one out-neighbour a turn.
 
 A graph is known by its name, or given as a list that holds the out-neighbours of every node, to
-which it sends in turn.
+which it sends in turn.  When nodes are lost, those that are left still reach each other: a named
+graph is made anew, of them alone; in a list the neighbours of a lost node take its place.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -26,8 +27,10 @@ def check_graph(graph: Graph) -> None:
         check_choice("graph", graph, NAMES)
         return
     lists = graph if isinstance(graph, (list, tuple)) else []
-    if not lists or not all(isinstance(nodes, (list, tuple)) for nodes in lists) or not all(
-        type(node) is int for nodes in lists for node in nodes
+    if (
+        not lists
+        or not all(isinstance(nodes, (list, tuple)) for nodes in lists)
+        or not all(type(node) is int for nodes in lists for node in nodes)
     ):
         raise TypeError(
             f"graph must be one of {NAMES} or a list of the out-neighbours of every node, "
@@ -52,27 +55,37 @@ def check_size(graph: Graph, n_nodes: int) -> None:
         raise ValueError(f"graph has {len(graph)} nodes, the fit has {n_nodes}")
 
 
-def out_neighbour(graph: Graph, node: int, n_nodes: int, turn: int) -> int:
-    """The node that `node`, one of `n_nodes` > 1, sends to for the `turn`-th time.
+def out_neighbours(graph: Graph, n_nodes: int, lost: Collection[int] = ()) -> list[list[int]]:
+    """The nodes that each of `n_nodes` sends to, in turn; nobody where it is alone or `lost`.
+
+    Raises
+    ------
+    ValueError
+        The graph is a list for another number of nodes.
 
     Examples
     --------
-    >>> [out_neighbour("exponential", 0, 8, turn) for turn in range(4)]
-    [1, 2, 4, 1]
-    >>> [out_neighbour("torus", 5, 6, turn) for turn in range(2)]  # two rows of three
-    [3, 2]
+    >>> out_neighbours("exponential", 4)
+    [[1, 2], [2, 3], [3, 0], [0, 1]]
+    >>> out_neighbours("ring", 4, lost={2})
+    [[1], [3], [], [0]]
+    >>> out_neighbours([[1], [2, 0], [3], [0]], 4, lost={2})
+    [[1], [3, 0], [], [0]]
     """
-    if graph == "torus":
-        return _beside(node, n_nodes, turn)
-    if graph == "ring":
-        distance = 1
-    elif graph == "exponential":
-        distance = 2 ** (turn % math.ceil(math.log2(n_nodes)))
-    elif graph == "complete":
-        distance = 1 + turn % (n_nodes - 1)
-    else:
-        return int(graph[node][turn % len(graph[node])])
-    return (node + distance) % n_nodes
+    check_size(graph, n_nodes)
+    if isinstance(graph, str):
+        left = [node for node in range(n_nodes) if node not in lost]
+        found: list[list[int]] = [[] for _ in range(n_nodes)]
+        for place, node in enumerate(left if len(left) > 1 else ()):
+            found[node] = [left[to] for to in _named(graph, place, len(left))]
+        return found
+    found = [list(nodes) for nodes in graph]
+    for gone in lost:
+        behind, found[gone] = found[gone], []
+        for node, nodes in enumerate(found):
+            there = [k for to in nodes for k in (behind if to == gone else (to,))]
+            found[node] = [to for to in there if to != node]
+    return found
 
 
 class InTurn:
@@ -90,18 +103,24 @@ class InTurn:
     """
 
     def __init__(self, graph: Graph, node: int, n_nodes: int):
-        check_size(graph, n_nodes)
-        self._place, self._n_asked = (graph, node, n_nodes), 0
+        self._place, self._lost, self._n_asked = (graph, n_nodes), frozenset[int](), 0
+        self._node = node
+        self._nodes = out_neighbours(graph, n_nodes)[node]
+
+    def lose(self, node: int) -> None:
+        """Send to others instead of `node`."""
+        self._lost |= {node}
+        self._nodes = out_neighbours(*self._place, self._lost)[self._node]
 
     def next(self) -> int | None:
         """The node to send to, each time the next."""
-        if self._place[-1] == 1:
+        if not self._nodes:
             return None
         self._n_asked += 1
-        return out_neighbour(*self._place, self._n_asked - 1)
+        return self._nodes[(self._n_asked - 1) % len(self._nodes)]
 
 
-def neighbours(graph: Graph, n_nodes: int) -> list[list[int]]:
+def neighbours(graph: Graph, n_nodes: int, lost: Collection[int] = ()) -> list[list[int]]:
     """Nodes that each node sends to or hears from, in ascending order.
 
     Examples
@@ -110,22 +129,29 @@ def neighbours(graph: Graph, n_nodes: int) -> list[list[int]]:
     [[1, 3], [0, 2], [1, 3], [0, 2]]
     """
     found: list[set[int]] = [set() for _ in range(n_nodes)]
-    for node in range(n_nodes if n_nodes > 1 else 0):
-        # A named graph comes round in fewer turns than it has nodes.
-        turns = n_nodes if isinstance(graph, str) else len(graph[node])
-        for to in {out_neighbour(graph, node, n_nodes, turn) for turn in range(turns)}:
+    for node, nodes in enumerate(out_neighbours(graph, n_nodes, lost)):
+        for to in nodes:
             found[node].add(to)
             found[to].add(node)
     return [sorted(nodes) for nodes in found]
 
 
-def _beside(node: int, n_nodes: int, turn: int) -> int:
-    """The node to the right or, every second turn, below; rows and columns are about as many."""
+def _named(graph: str, node: int, n_nodes: int) -> list[int]:
+    """The out-neighbours of `node`, one of `n_nodes` > 1."""
+    if graph == "torus":
+        return _beside(node, n_nodes)
+    distances = {
+        "ring": [1],
+        "exponential": [2**power for power in range(math.ceil(math.log2(n_nodes)))],
+        "complete": range(1, n_nodes),
+    }[graph]
+    return [(node + distance) % n_nodes for distance in distances]
+
+
+def _beside(node: int, n_nodes: int) -> list[int]:
+    """The nodes to the right and below; rows and columns are about as many."""
     n_rows = max(k for k in range(1, math.isqrt(n_nodes) + 1) if n_nodes % k == 0)
     n_columns = n_nodes // n_rows
     row, column = divmod(node, n_columns)
-    if turn % 2 and n_rows > 1:
-        row = (row + 1) % n_rows
-    else:
-        column = (column + 1) % n_columns
-    return row * n_columns + column
+    right, below = (row, (column + 1) % n_columns), ((row + 1) % n_rows, column)
+    return [row * n_columns + column for row, column in ([right, below] if n_rows > 1 else [right])]

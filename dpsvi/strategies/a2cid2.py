@@ -114,9 +114,9 @@ class Strategy(Peers):
         check_size(self.graph, n_nodes)
         found = neighbours(self.graph, n_nodes)
         _check_incomplete(self.graph, found)
-        self._eta, self._alpha = constants(found) if n_nodes > 1 else (0.0, 0.5)
-        self._neighbours, self._draws = found[node], np.random.default_rng([n_nodes, node])
+        self._draws, self._lost = np.random.default_rng([n_nodes, node]), frozenset[int]()
         self._node, self._turns, self._n_whole = node, 0, 1
+        self._mix_with(found)
         self._asked, self._answers = None, False
         state.renormalise()
         self._momentum = np.zeros_like(state.shared.rows)
@@ -125,6 +125,21 @@ class Strategy(Peers):
         """Let the momentum decay as the parameters did in the local steps."""
         self._momentum *= state.model.real.type(state.scale)
         state.renormalise()
+
+    def lost(self, node: int) -> None:
+        """Ask others instead of `node`."""
+        self._lost |= {node}
+        self._mix_with(neighbours(self.graph, self._n_nodes, self._lost))
+        if self._asked is not None and self._asked[0] == node:
+            self._asked, self._answers = None, False
+
+    def _mix_with(self, found):
+        """Take over the graph in which each node has the neighbours `found`, lost ones none."""
+        self._n_nodes, self._neighbours = len(found), found[self._node]
+        left = [node for node in range(len(found)) if node not in self._lost]
+        places = {node: place for place, node in enumerate(left)}
+        graph = [[places[to] for to in found[node]] for node in left]
+        self._eta, self._alpha = constants(graph) if len(left) > 1 else (0.0, 0.5)
 
     def target(self) -> int | None:
         """Who has asked last, or any neighbour."""

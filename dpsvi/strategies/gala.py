@@ -43,6 +43,10 @@ class Strategy(Peers):
         self._turns, self._n_whole = InTurn(self.graph, node, n_nodes), 1
         state.renormalise()
 
+    def lost(self, node: int) -> None:
+        """Send to others instead of `node`."""
+        self._turns.lose(node)
+
     def target(self) -> int | None:
         """The next out-neighbour."""
         return self._turns.next()

@@ -35,11 +35,15 @@ class Strategy(push_sum.Strategy):
     def begin(self, state, node: int, n_nodes: int) -> None:
         """Give this node a weight of 1, and draws of its own."""
         super().begin(state, node, n_nodes)
-        self._node, self._n_nodes = node, n_nodes
+        self._others = [(node + distance) % n_nodes for distance in range(1, n_nodes)]
         self._draws = np.random.default_rng([n_nodes, node])
+
+    def lost(self, node: int) -> None:
+        """Draw others instead of `node`."""
+        self._others.remove(node)
 
     def _next(self) -> int | None:
         """Any other node, or nobody."""
-        if self._n_nodes == 1 or self._draws.random() >= self.probability:
+        if not self._others or self._draws.random() >= self.probability:
             return None
-        return (self._node + int(self._draws.integers(1, self._n_nodes))) % self._n_nodes
+        return self._others[int(self._draws.integers(len(self._others)))]

@@ -75,6 +75,10 @@ class Strategy(Peers):
         self._known = self._known * state.model.real.type(state.scale)
         state.renormalise()
 
+    def lost(self, node: int) -> None:
+        """Send to others instead of `node`."""
+        self._turns.lose(node)
+
     def target(self) -> int | None:
         """The next out-neighbour."""
         return self._turns.next()

@@ -72,6 +72,10 @@ class Strategy(Peers):
         state.renormalise()
         self._folded = 1.0
 
+    def lost(self, node: int) -> None:
+        """Send to others instead of `node`."""
+        self._turns.lose(node)
+
     def target(self) -> int | None:
         """The next out-neighbour; nobody while there is hardly any weight to share."""
         return None if self.weight < _LEAST_SENT else self._next()

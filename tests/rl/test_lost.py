@@ -13,11 +13,11 @@ from dpsvi.rl import ActorCritic
 pytestmark = [pytest.mark.fault, pytest.mark.mpi]
 
 
-def arguments(out, *more):
+def arguments(out, *more, rate=0.004):
     """A run that is slow until it is told to go on."""
     return [
         *faulty({"slow_until": f"{out}.told"}, "dpsvi"), "play", "cartpole", "--moves", "200000",
-        "--local-steps", "2", "--set", "learning_rate=0.004", "--set", "n_evaluations=200",
+        "--local-steps", "2", "--set", f"learning_rate={rate}", "--set", "n_evaluations=200",
         "--set", "n_episodes=10", "--out", out, *more,
     ]  # fmt: skip
 
@@ -28,14 +28,15 @@ def learning(out):
 
 
 @needs("openmpi")
-@pytest.mark.parametrize("number, more", [
-    (signal.SIGKILL, []),
-    (signal.SIGKILL, ["--algorithm", "gala"]),
-    (signal.SIGSTOP, []),
+@pytest.mark.parametrize("number, more, rate", [
+    (signal.SIGKILL, [], 0.004),
+    # Each of three replicas makes steps of three times the rate.
+    (signal.SIGKILL, ["--algorithm", "gala"], 0.004 / 3),
+    (signal.SIGSTOP, [], 0.004),
 ], ids=["killed", "killed, no master", "frozen"])  # fmt: skip
-def test_a_lost_worker_is_named_and_others_make_its_steps(number, more, tmp_path):
+def test_a_lost_worker_is_named_and_others_make_its_steps(number, more, rate, tmp_path):
     out = tmp_path / "run"
-    run = launch("openmpi", 3, *arguments(out, *more), options=["--with-ft", "ulfm"])
+    run = launch("openmpi", 3, *arguments(out, *more, rate=rate), options=["--with-ft", "ulfm"])
     until(lambda: learning(out))
     run.send(2, number)
     until(lambda: lost(out, 2))

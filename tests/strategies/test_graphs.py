@@ -3,17 +3,21 @@
 import numpy as np
 import pytest
 
-from dpsvi.strategies._graphs import NAMES, check_graph, check_size, neighbours, out_neighbour
+from dpsvi.strategies._graphs import (
+    NAMES,
+    InTurn,
+    check_graph,
+    check_size,
+    neighbours,
+    out_neighbours,
+)
 
 
 @pytest.mark.parametrize("n_nodes", [2, 3, 5, 8, 13])
 @pytest.mark.parametrize("graph", NAMES)
 def test_a_named_graph(graph, n_nodes):
-    turns = 24 * (n_nodes - 1)
-    sent = np.array([
-        [out_neighbour(graph, node, n_nodes, turn) for node in range(n_nodes)]
-        for turn in range(turns)
-    ])  # fmt: skip
+    turns = [InTurn(graph, node, n_nodes) for node in range(n_nodes)]
+    sent = np.array([[of_one.next() for of_one in turns] for _ in range(24 * (n_nodes - 1))])
     assert np.all(sent != np.arange(n_nodes)), "nobody sends to itself"
     assert np.all(np.sort(sent, axis=1) == np.arange(n_nodes)), "all are sent to, in each turn"
     known = np.eye(n_nodes, dtype=bool)
@@ -29,7 +33,8 @@ def test_a_named_graph(graph, n_nodes):
 def test_a_list_of_neighbours_is_gone_through_in_turn():
     graph = [[1, 2], [0], [1]]
     check_graph(graph)
-    assert [out_neighbour(graph, 0, 3, turn) for turn in range(3)] == [1, 2, 1]
+    turns = InTurn(graph, 0, 3)
+    assert [turns.next() for _ in range(3)] == [1, 2, 1]
     with pytest.raises(ValueError, match="graph has 3 nodes, the fit has 4"):
         check_size(graph, 4)
 
@@ -52,7 +57,8 @@ def test_a_torus_has_rows_and_columns():
     grid = np.arange(12).reshape(3, 4)
     expected = [[np.roll(grid, -1, axis=1), np.roll(grid, -1, axis=0)][turn % 2].ravel()
                 for turn in range(4)]  # fmt: skip
-    sent = [[out_neighbour("torus", node, 12, turn) for node in range(12)] for turn in range(4)]
+    turns = [InTurn("torus", node, 12) for node in range(12)]
+    sent = [[of_one.next() for of_one in turns] for _ in range(4)]
     np.testing.assert_array_equal(sent, expected)
     assert [len(nodes) for nodes in neighbours("torus", 12)] == [4] * 12
     assert neighbours("torus", 7) == neighbours("ring", 7)
@@ -65,3 +71,27 @@ def test_a_torus_has_rows_and_columns():
 ])  # fmt: skip
 def test_neighbours_are_those_of_both_directions(graph, expected):
     assert neighbours(graph, 4) == expected
+
+
+@pytest.mark.parametrize(
+    "graph", [*NAMES, [[1], [2], [3, 0], [4], [0, 2]], [[1], [0, 2], [3], [4], [0]]]
+)
+@pytest.mark.parametrize("lost", [{0}, {4}, {1, 2}, {4, 0, 3}])
+def test_nodes_that_are_left_reach_each_other(graph, lost):
+    """And none of them sends to a lost one."""
+    left = sorted(set(range(5)) - lost)
+    found = out_neighbours(graph, 5, lost)
+    assert all(set(found[node]) <= set(left) - {node} for node in left)
+    assert all(found[node] == [] for node in lost)
+    check_graph([[left.index(to) for to in found[node]] for node in left])  # else it raises
+    turns = InTurn(graph, left[0], 5)
+    for node in lost:
+        turns.lose(node)
+    assert {turns.next() for _ in range(8)} == set(found[left[0]])
+
+
+def test_the_last_node_sends_to_nobody():
+    turns = InTurn("ring", 1, 2)
+    assert turns.next() == 0
+    turns.lose(0)
+    assert turns.next() is None

@@ -105,6 +105,22 @@ def signalled(told):
 
 
 @contextmanager
+def late(told):
+    """A peer needs so many seconds more than others to be ready, as if it compiled."""
+    rank, seconds = told
+    begin = Peer.__init__
+
+    def begin_late(self, *given, **options):
+        time.sleep(seconds)
+        begin(self, *given, **options)
+
+    with ExitStack() as stack:
+        if launched_rank() == rank:
+            stack.enter_context(patch.object(Peer, "__init__", begin_late))
+        yield
+
+
+@contextmanager
 def broken(rank):
     """One rank raises in its first turn, or when it merges for the first time."""
 
@@ -220,8 +236,8 @@ def killed_between_fits(told):
 _FAULTS = {
     fault.__name__: fault
     for fault in (
-        slow_until, shared_from, chunks_of, lost_while_reading, signalled, broken, broken_when,
-        nan_after, killed_after, killed_between_fits, rows_come_by,
+        slow_until, shared_from, chunks_of, lost_while_reading, signalled, late, broken,
+        broken_when, nan_after, killed_after, killed_between_fits, rows_come_by,
     )
 }  # fmt: skip
 

@@ -1,10 +1,10 @@
 """A rank's side of a fit without a master: turns, rounds, signals, the end.
 
-What a node does is in :mod:`dpsvi.cluster.nodes.peer`.  Ranks work in rounds, mostly one.  When a
-rank has done its part, or learns that the round is to end earlier (for a checkpoint, by a signal,
-by the observer), it says so to all others and merges what still comes, until all have said so:
-messages of a rank arrive in order, so nothing is on its way then.  All send what they hold to rank
-0 and get back what it is together.
+What a node does is in :mod:`dpsvi.cluster.nodes.peer`.  Ranks work in rounds, mostly one, and begin
+the first together.  When a rank has done its part, or learns that the round is to end earlier (for
+a checkpoint, by a signal, by the observer), it says so to all others and merges what still comes,
+until all have said so: messages of a rank arrive in order, so nothing is on its way then.  All send
+what they hold to rank 0 and get back what it is together.
 """
 
 from __future__ import annotations
@@ -77,6 +77,9 @@ class _Rank:
         """Rounds until all is done; returns why it ended."""
         others = self.others
         others.tell(others.live, {"kind": "hello", "problem": describe(self.job)})
+        # A rank that finds its compiled code sooner would make its steps alone: replicas that have
+        # never met have no mean worth having.
+        self._until(lambda: others.live <= others.greeted or self.why != DONE)
         if self.boundary is not None:
             self.boundary.start()
         while True:
@@ -142,13 +145,17 @@ class _Rank:
     def _listen(self):
         """Take what has come: messages and signals."""
         heard = self.others.hear()
-        for rank in sorted(self._at_work - self.others.live):
-            self.peer.strategy.lost(self.ranks.index(rank))
-        self._at_work &= self.others.live
+        self._tell_of_lost()
         for rank, message in heard:
             self._take(rank, message)
         with self._interrupts():
             self.signals.deliver()
+
+    def _tell_of_lost(self):
+        """Let the strategy know of ranks that are lost since it was told, or since it began."""
+        for rank in sorted(self._at_work - self.others.live):
+            self.peer.strategy.lost(self.ranks.index(rank))
+        self._at_work &= self.others.live
 
     def _until(self, condition):
         """Listen until `condition` holds."""
@@ -225,6 +232,8 @@ class _Rank:
     def _next_round(self):
         """All nodes go on from what they have together."""
         self.peer.restart(self.job.state)
+        self._at_work = set(self.ranks) - {self.here.rank}
+        self._tell_of_lost()
         self.round, self.why, self._through = self.round + 1, DONE, set()
         held, self._held = self._held, []
         for rank, message in held:

@@ -39,6 +39,8 @@ class Others:
         For messages to them.
     live : set of int
         Ranks that are not lost.
+    greeted : set of int
+        Ranks that have said that they are ready.
     unread : set of int
         Those that have not yet said that they read the last share.
     """
@@ -47,6 +49,7 @@ class Others:
         self.job, self.here, self.heartbeat = job, here, heartbeat
         self.pool = Pool(shared=bool(here.near))
         self.live = {0, *here.others} - {here.rank}
+        self.greeted: set[int] = set()
         self.unread: set[int] = set()
         self.channel = None
         if self.live:
@@ -118,6 +121,7 @@ class Others:
             self._drop(header["rank"], header["reason"])
         elif kind == "hello":
             check_same(self.job, self.here.rank, rank, header["problem"])
+            self.greeted.add(rank)
         elif kind == "failed":
             self._fail(rank, header)
         elif kind == "stop":  # only rank 0 says so, to a rank that was silent

@@ -1,5 +1,7 @@
 """Peers without a master under a real mpiexec: what the end, a loss and a signal do."""
 
+import csv
+import itertools
 import json
 import os
 import signal
@@ -80,6 +82,39 @@ def test_a_killed_peer_under_ulfm_is_done_without(corpus_file, tmp_path, serial)
     assert run.wait() == 0, run.err
     assert "rank 2 is lost (its process ended)" in run.err
     assert perplexity(out, corpus_file) < 1.02 * serial
+
+
+def unheard(out, rank):
+    """For each turn of a rank, how many turns ago it has merged a message, or has begun."""
+    with (out / "exchanges.csv").open() as file:
+        return [int(e["staleness"]) for e in csv.DictReader(file) if int(e["worker"]) == rank]
+
+
+@needs("openmpi")
+def test_peers_that_are_left_go_on_hearing_of_each_other(corpus_file, tmp_path):
+    """On a ring, of which a lost peer was the only way from one of them to the other."""
+    out = tmp_path / "run"
+    given = fits.arguments(corpus_file, out, PASSES, "--strategy", "gala")
+    run = launch("openmpi", 3, *given, options=["--with-ft", "ulfm"])
+    lose(run, out, 2)
+    assert run.wait() == 0, run.err
+    for rank in (0, 1):
+        turns = unheard(out, rank)
+        late = turns[len(turns) // 4 :]  # it was lost before
+        assert any(now <= before for before, now in itertools.pairwise(late))
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_a_peer_that_is_late_is_waited_for(kind, corpus_file, tmp_path):
+    """Else others would have done all of their part without it."""
+    out = tmp_path / "run"
+    run = launch(kind, 3, *faulty({"late": [1, 3.0]}, "dpsvi"), "fit", "lda", "--corpus",
+                 corpus_file, "--topics", "5", "--batch-size", "4", "--passes", PASSES,
+                 "--strategy", "gala", "--local-steps", "4", "--out", out)  # fmt: skip
+    assert run.wait() == 0, run.err
+    for rank in range(3):
+        turns = unheard(out, rank)
+        assert any(since < turn for turn, since in enumerate(turns[: len(turns) // 2]))
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)

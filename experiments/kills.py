@@ -54,7 +54,7 @@ def run(args, strategy: str, out: Path, kill: tuple[int, float] | None) -> dict:
     if process.returncode == 0:
         result = json.loads(stdout)
         last = json.loads(_read(out / "metrics.jsonl").splitlines()[-1])
-        facts |= {"perplexity": result["perplexity"], "docs": last["docs"]}
+        facts |= {"perplexity": result["perplexity"], "items": last["items"]}
     else:
         facts["stderr"] = stderr[-2000:]
     return facts
@@ -90,7 +90,7 @@ def trials(args, strategy: str, folder: Path) -> dict:
         row |= run(args, strategy, folder / f"killed-{i}", (rank, seconds))
         if "perplexity" in row:
             peers = strategies.get(strategy).topology == "peers"
-            row["all_documents"] = peers or row["docs"] == wholes[0]["docs"]
+            row["all_documents"] = peers or row["items"] == wholes[0]["items"]
         rows.append(row)
         print(strategy, json.dumps(row), flush=True)
     ends = {

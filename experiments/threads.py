@@ -31,7 +31,7 @@ def measure(train, test, settings, seed: int) -> dict:
 
     model = DPSVILDA(random_state=seed, **settings).fit(train)
     last = model.history_[-1]
-    tokens = train.n_tokens / train.n_items * last["docs"]
+    tokens = train.n_tokens / train.n_items * last["items"]
     return {
         "tokens_per_second": tokens / last["seconds"],
         "perplexity": model.perplexity(test),

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import pkgutil
 import re
 from pathlib import Path
 
@@ -85,6 +86,16 @@ def test_links_of_pages_lead_somewhere():
             assert (page.parent / link).exists(), f"{page.name} links to {link}"
         for path in re.findall(r"^```{include} (\S+)$", page.read_text("utf-8"), re.M):
             assert (page.parent / path).exists(), f"{page.name} includes {path}"
+
+
+@pytest.mark.parametrize(
+    "page", [*(ROOT / name for name in ("README.md", "CHANGELOG.md", "data/README.md")), *PAGES],
+    ids=name_of,
+)  # fmt: skip
+def test_names_of_the_package_can_be_imported(page):
+    names = re.findall(r"(?<![\w/.-])dpsvi(?:\.[A-Za-z_]\w*)+", page.read_text("utf-8"))
+    for name in set(names):
+        pkgutil.resolve_name(name)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/strategies.md", "docs/engines.md"])

@@ -211,15 +211,15 @@ def _rank_log(args):
 
 def _recorder(folder, estimator, side, data):
     """A callback that writes the newest entry of the history to metrics.jsonl."""
-    last = {"docs": 0, "seconds": 0.0}
+    last = {"items": 0, "seconds": 0.0}
 
     def record(event) -> None:
         entry = estimator.history_[-1]
-        at = entry["step"], entry["docs"], entry["seconds"]
+        at = entry["step"], entry["items"], entry["seconds"]
         seconds = max(1e-9, entry["seconds"] - last["seconds"])
-        rate = (entry["docs"] - last["docs"]) / seconds
+        rate = (entry["items"] - last["items"]) / seconds
         for metric, value, split in side.metrics(entry, data, rate):
             folder.metric(*at, metric, value, split)
-        last.update(docs=entry["docs"], seconds=entry["seconds"])
+        last.update(items=entry["items"], seconds=entry["seconds"])
 
     return record

@@ -104,7 +104,7 @@ def summary(estimator, data) -> dict:
     """Numbers of the run: held-out perplexity, baseline, speed, size."""
     corpus = data["X"]
     last = estimator.history_[-1] if estimator.history_ else {}
-    tokens = corpus.n_tokens / corpus.n_items * last.get("docs", 0)
+    tokens = corpus.n_tokens / corpus.n_items * last.get("items", 0)
     seconds = last.get("seconds", 0.0)
     return {
         "topics": estimator.n_components, "documents": corpus.n_items,

@@ -23,7 +23,7 @@ def _model(path) -> dict:
     from dpsvi.files.io import read_meta, reading
 
     meta = read_meta(path)
-    named = {key: meta[key] for key in ("step", "docs", "items", "n_iter", "bound") if key in meta}
+    named = {key: meta[key] for key in ("step", "items", "n_iter", "bound") if key in meta}
     with reading(path):
         shapes = {name: array["shape"] for name, array in meta["arrays"].items()}
     facts = {"kind": meta["kind"], "schema": meta["schema"], "arrays": shapes}

@@ -170,13 +170,13 @@ class RunFolder:
             },
         )  # fmt: skip
 
-    def metric(self, step, docs, seconds, metric, value, split) -> None:
+    def metric(self, step, items, seconds, metric, value, split) -> None:
         """Append one line to metrics.jsonl; readers see it at once.
 
         A disk that is full is reported once; the fit is worth more than its log.
         """
         line = {
-            "step": int(step), "docs": int(docs), "seconds": round(float(seconds), 6),
+            "step": int(step), "items": int(items), "seconds": round(float(seconds), 6),
             "metric": metric, "value": float(value), "split": split, "rank": 0,
         }  # fmt: skip
         try:
@@ -230,8 +230,8 @@ class RunFolder:
         writer.writerow(report["exchanges"][0]._fields)
         writer.writerows(report["exchanges"])
         write_text(self.path / "exchanges.csv", table.getvalue())
-        last = history[-1] if history else {"step": 0, "docs": 0, "seconds": 0.0}
-        at = last["step"], last["docs"], last["seconds"]
+        last = history[-1] if history else {"step": 0, "items": 0, "seconds": 0.0}
+        at = last["step"], last["items"], last["seconds"]
         for staleness, count in report["staleness"].items():
             self.metric(*at, f"exchanges_with_staleness_{staleness}", count, "train")
         self.metric(*at, "exchange_bytes", report["bytes"], "train")

@@ -23,7 +23,7 @@ _FITTED = """\
         ELBO of the training data in nats, all constants included.  After `partial_fit` an estimate
         from the last data.
     history_ : list of dict
-        ``step, docs, seconds, rate`` of every evaluation, and with `validation_size` ``score``: as
+        ``step, items, seconds, rate`` of every evaluation, and with `validation_size` ``score``: as
         the method :meth:`score`, if the notes say nothing else.
 """ + RUN_ATTRIBUTES + """\
     n_features_in_, feature_names_in_

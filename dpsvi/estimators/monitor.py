@@ -74,7 +74,7 @@ class Monitor:
         self.epoch = self.before[1] + event.epoch
         event = event._replace(seconds=self.seconds, epoch=self.epoch)
         entry = {
-            "step": event.step, "docs": event.items, "epoch": event.epoch,
+            "step": event.step, "items": event.items, "epoch": event.epoch,
             "seconds": event.seconds, "rate": event.rate,
         }  # fmt: skip
         estimator._reached(self.epoch, event.state)

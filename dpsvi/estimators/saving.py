@@ -75,7 +75,7 @@ class Saving:
             self = cls(**meta["params"])
             self.check_params()
             self._note_fixed(going_on=False)
-            meta.setdefault("n_seen", meta.get("docs"))  # of files that only counted visits
+            meta.setdefault("n_seen", meta.get("items"))  # of files that only counted visits
             io.check_counts(meta, "step", "n_seen", "n_iter")
             self._n_seen = meta["n_seen"]
             if meta["feature_names"]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpsvi.errors import ModelFormatError, check_number
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @contextmanager
@@ -189,4 +189,15 @@ def read_meta(folder) -> dict:
     for key, kind in (("kind", str), ("sha256", str), ("params", dict), ("arrays", dict)):
         if not isinstance(meta.get(key), kind):
             raise ModelFormatError(f"{path}: has no entry {key!r} that is a {kind.__name__}")
+    return _renamed(meta) if schema < SCHEMA else meta
+
+
+def _renamed(meta: dict) -> dict:
+    """Give entries of schema 1 the names that they have now: it counted `items` as ``docs``."""
+    fit = meta.get("fit", {})  # of a checkpoint
+    monitor = fit.get("monitor", {}) if isinstance(fit, dict) else {}
+    history = monitor.get("history") if isinstance(monitor, dict) else None
+    for entry in (meta, *(history if isinstance(history, list) else ())):
+        if isinstance(entry, dict) and "docs" in entry:
+            entry["items"] = entry.pop("docs")
     return meta

@@ -89,7 +89,7 @@ def render(run, live=False):
         curve_table=_table(
             ["curve", "step", items_of(run), "seconds", measure.name],
             [
-                [curve.label, p.step, p.docs, p.seconds, p.value]
+                [curve.label, p.step, p.items, p.seconds, p.value]
                 for curve in shown
                 for p in curve.points
             ],
@@ -117,7 +117,7 @@ def _data(run, shown):
             {
                 "label": curve.label,
                 "split": curve.split,
-                "points": [[p.step, p.docs, p.seconds, p.value] for p in curve.points],
+                "points": [[p.step, p.items, p.seconds, p.value] for p in curve.points],
             }
             for curve in shown
         ],

@@ -17,10 +17,10 @@ NAMED_LINES = 5  # broken lines named one by one; the others are only counted
 
 
 class Metric(NamedTuple):
-    """One line of ``metrics.jsonl``: `value` of `metric` after `docs` documents, `seconds` in."""
+    """One line of ``metrics.jsonl``: `value` of `metric` after `items` documents, `seconds` in."""
 
     step: int
-    docs: int
+    items: int
     seconds: float
     metric: str
     value: float
@@ -149,6 +149,8 @@ def _reason(error):
 def _metric(row):
     if not isinstance(row, dict):
         raise ValueError(f"a {type(row).__name__}, not an object")
+    if "items" not in row and "docs" in row:  # written by versions up to 0.2.0
+        row["items"] = row.pop("docs")
     missing = [name for name in Metric._fields if name not in row]
     if missing:
         raise ValueError(f"no field {', '.join(missing)}")
@@ -156,7 +158,7 @@ def _metric(row):
         if not isinstance(row[name], str):
             raise ValueError(f"{name} is {row[name]!r}, not a string")
     # A perplexity is the inverse of a mean probability, hence at least 1.
-    low = dict.fromkeys(("step", "docs", "seconds", "rank"), 0)
+    low = dict.fromkeys(("step", "items", "seconds", "rank"), 0)
     low["value"] = 1 if row["metric"].endswith("perplexity") else -math.inf
     for name, least in low.items():
         try:

@@ -156,7 +156,7 @@ def _tiles_of_scores(run):
 def _tiles_of_work(run, speed):
     items = items_of(run).capitalize()
     return [
-        _tile(items, max((row.docs for row in run.metrics), default=None), "processed"),
+        _tile(items, max((row.items for row in run.metrics), default=None), "processed"),
         _speed(run.metrics, speed),
         _duration(
             max((row.seconds for row in run.metrics), default=None),

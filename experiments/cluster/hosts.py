@@ -279,8 +279,8 @@ def measure(name: str, args, folder: Path) -> dict:
         if evaluated:
             last = evaluated[-1]
             result |= {
-                "documents": last["docs"], "seconds_of_training": last["seconds"],
-                "documents_per_second": last["docs"] / last["seconds"],
+                "documents": last["items"], "seconds_of_training": last["seconds"],
+                "documents_per_second": last["items"] / last["seconds"],
                 "perplexity": last["value"],
             }  # fmt: skip
         result["log"] = [line for _, line in job.lines if line.startswith("[rank 0]")][1:]

@@ -51,10 +51,10 @@ def test_run_folder_is_complete(run_folder):
     }  # fmt: skip
     assert {p.name for p in run_folder.iterdir()} == expected
     lines = [json.loads(line) for line in (run_folder / "metrics.jsonl").open()]
-    keys = {"step", "docs", "seconds", "metric", "value", "split", "rank"}
+    keys = {"step", "items", "seconds", "metric", "value", "split", "rank"}
     assert all(set(line) == keys for line in lines)
     assert {line["metric"] for line in lines} >= {"perplexity", "unigram_perplexity"}
-    assert max(line["docs"] for line in lines) == 3 * 114  # 5 % of 120 documents held out
+    assert max(line["items"] for line in lines) == 3 * 114  # 5 % of 120 documents held out
     assert json.loads((run_folder / "config.json").read_text())["topics"] == 4
     assert len((run_folder / "vocab.txt").read_text().split()) == 60
 

@@ -37,5 +37,6 @@ def test_checkpoint_of_a_release_is_resumed(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "run")
     again = DPSVILDA(**settings, checkpoint_dir=tmp_path / "run").resume(corpus)
     assert again.n_batch_iter_ == 24
+    assert [entry["items"] for entry in again.history_] == [60, 120, 180, 240], "0.1.0 said docs"
     whole = DPSVILDA(**settings).fit(corpus)
     np.testing.assert_allclose(again.components_, whole.components_, rtol=1e-2, atol=1e-2)

@@ -74,14 +74,20 @@ def test_long_curves_are_thinned_and_say_so(run):
     assert f"The held-out curve shows {len(points):,} of 5,040 points." in page
 
 
+def test_lines_of_earlier_versions_count_items_as_docs(run):
+    now, path = data_of(write_report(run).read_text()), run / "metrics.jsonl"
+    path.write_text(path.read_text().replace('"items"', '"docs"'))
+    assert data_of(write_report(run).read_text()) == now
+
+
 BROKEN_LINES = {
     '{"step": 3, "do': "the last line, cut short",
     "[1, 2]\n": "a list, not an object",
     "\xff\n": "left out",
-    '{"step": 1}\n': "no field docs, seconds, metric, value, split, rank",
+    '{"step": 1}\n': "no field items, seconds, metric, value, split, rank",
     json.dumps(row_of(1, 1, 1, "perplexity", math.nan)) + "\n": "value: nan is not a finite",
     json.dumps(row_of(1, 1, 1, "perplexity", 0.5)) + "\n": "value: 0.5 is not a finite",
-    json.dumps(row_of(1, -1, 1, "perplexity", 9)) + "\n": "docs: -1 is not a finite",
+    json.dumps(row_of(1, -1, 1, "perplexity", 9)) + "\n": "items: -1 is not a finite",
     json.dumps(row_of(1, 1, 1, "perplexity", 9) | {"value": "9"}) + "\n": "'9' is not a number",
     json.dumps(row_of(1, 1, 1, "perplexity", 9) | {"split": 4}) + "\n": "split is 4",
     "[" * 100_000 + "\n": "left out",

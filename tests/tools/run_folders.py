@@ -104,14 +104,14 @@ def make_run(folder, n_words=20, n_points=40, words=None):
     )
     rows = [row_of(0, 0, 0.0, "unigram_perplexity", 2143.7)]
     for i in range(n_points):
-        docs, seconds = 8192 * i, round(9.6 * i + 0.4 * math.sin(i), 3)
+        items, seconds = 8192 * i, round(9.6 * i + 0.4 * math.sin(i), 3)
         value = 1180 * (1 + 1.3 * math.exp(-i / 5) + 0.004 * rng.standard_normal())
-        rows.append(row_of(32 * i, docs, seconds, "perplexity", value))
+        rows.append(row_of(32 * i, items, seconds, "perplexity", value))
         if i:
             rows.append(
                 row_of(
                     32 * i,
-                    docs,
+                    items,
                     seconds,
                     "tokens_per_second",
                     151_000 + 4000 * rng.standard_normal(),
@@ -122,10 +122,10 @@ def make_run(folder, n_words=20, n_points=40, words=None):
     return folder
 
 
-def row_of(step, docs, seconds, metric, value, split="heldout", rank=0):
+def row_of(step, items, seconds, metric, value, split="heldout", rank=0):
     return {
         "step": step,
-        "docs": docs,
+        "items": items,
         "seconds": seconds,
         "metric": metric,
         "value": float(value),

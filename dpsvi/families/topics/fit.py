@@ -22,7 +22,7 @@ from dpsvi.training.state import State
 
 _FITTED = """\
     history_ : list of dict
-        ``step, docs, epoch, seconds, rate`` of every evaluation, and with `validation_size`
+        ``step, items, epoch, seconds, rate`` of every evaluation, and with `validation_size`
         ``perplexity, log_likelihood, unigram_perplexity, score``.
 """ + RUN_ATTRIBUTES + """\
     vocabulary_ : tuple of str or None
@@ -254,12 +254,12 @@ class TopicEstimator(Documents, Priors, Inference, SVIEstimator):
         arrays, values = self._priors()
         arrays |= {"lambda": self._natural(self._state), "word_counts": self._word_counts}
         return arrays, {
-            **values, "docs": self._state.items, "bound": self.bound_,
+            **values, "items": self._state.items, "bound": self.bound_,
             "vocabulary": self.vocabulary_, "own_words": self._own_words,
         }  # fmt: skip
 
     def _restore(self, arrays, meta):
-        io.check_counts(meta, "docs")
+        io.check_counts(meta, "items")
         lam = arrays["lambda"]
         model = self._remake(len(lam), arrays, meta)
         if lam.shape != (len(lam), self.n_components):
@@ -271,7 +271,7 @@ class TopicEstimator(Documents, Priors, Inference, SVIEstimator):
         if model.common_rows:
             rows[len(lam) :, : self.n_components] = arrays["common"]
         self._state = State.resume(
-            model, rows, self._n_threads, step=meta["step"], items=meta["docs"]
+            model, rows, self._n_threads, step=meta["step"], items=meta["items"]
         )
         vars(self).update(self._fitted(self._state))
         self._word_counts, self.n_features_in_ = arrays["word_counts"], len(lam)

@@ -52,7 +52,7 @@ def test_a_killed_worker_is_done_without(corpus_file, tmp_path, held_out):
     assert "rank 2 is lost (its process ended)" in run.err
     assert perplexity(out, corpus_file) < 1.01 * held_out
     last = [json.loads(line) for line in (out / "metrics.jsonl").open()][-1]
-    assert last["docs"] == PASSES * 380, "every document of every pass"
+    assert last["items"] == PASSES * 380, "every document of every pass"
 
 
 @OPENMPI
@@ -309,7 +309,7 @@ def test_a_signal_for_one_worker_ends_that_one(kind, early, corpus_file, tmp_pat
     assert run.wait() == 0, run.err
     assert "rank 2 is lost (ended by a signal)" in run.err
     last = [json.loads(line) for line in (out / "metrics.jsonl").open()][-1]
-    assert last["docs"] == PASSES * 380, "every document of every pass"
+    assert last["items"] == PASSES * 380, "every document of every pass"
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)

@@ -24,7 +24,7 @@ def kept_fit(corpus_file, out, *more, faults=None):
 def passed(out, n_passes):
     """Whether so many passes are over."""
     path = out / "metrics.jsonl"
-    found = re.findall(r'"docs": (\d+)', path.read_text()) if path.exists() else []
+    found = re.findall(r'"items": (\d+)', path.read_text()) if path.exists() else []
     return max(map(int, found), default=0) >= n_passes * N_DOCUMENTS
 
 

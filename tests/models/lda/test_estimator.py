@@ -296,7 +296,7 @@ def test_attributes(X, options):
     assert model.n_batch_iter_ == steps * model.n_iter_
     assert len(model.history_) == model.n_iter_
     for i, entry in enumerate(model.history_, 1):
-        assert entry["step"] == steps * i and entry["docs"] == n_train * i
+        assert entry["step"] == steps * i and entry["items"] == n_train * i
         assert entry["epoch"] == pytest.approx(i)
         assert 0 < entry["rate"] <= 1
     assert np.all(np.diff([0] + [entry["seconds"] for entry in model.history_]) > 0)

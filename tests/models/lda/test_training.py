@@ -310,7 +310,7 @@ def test_validation(X, size, n):
         assert entry["perplexity"] == pytest.approx(np.exp(-entry["log_likelihood"]))
         assert entry["score"] == entry["log_likelihood"]
         assert entry["unigram_perplexity"] > 1
-        assert entry["docs"] % (300 - n) == 0, "the others were trained on"
+        assert entry["items"] % (300 - n) == 0, "the others were trained on"
     json.dumps(model.history_)
 
 
@@ -319,7 +319,7 @@ def test_validation(X, size, n):
 )
 def test_evaluate_every(X, every, expected):
     model = make(validation_size=60, evaluate_every=every, max_iter=4, batch_size=24).fit(X)
-    scored = [entry["docs"] / 240 for entry in model.history_ if "score" in entry]
+    scored = [entry["items"] / 240 for entry in model.history_ if "score" in entry]
     assert scored == pytest.approx(expected)
 
 

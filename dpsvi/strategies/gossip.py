@@ -40,7 +40,7 @@ class Strategy(push_sum.Strategy):
 
     def lost(self, node: int) -> None:
         """Draw others instead of `node`."""
-        self._others.remove(node)
+        self._others = [other for other in self._others if other != node]
 
     def _next(self) -> int | None:
         """Any other node, or nobody."""

@@ -49,7 +49,7 @@ def _named(strategy: str) -> Callable[[int], dict[str, Any]]:
 
 
 ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType({
-    "hsa2c": Algorithm(8, 16, _momentum),
+    "hsa2c": Algorithm(16, 16, _momentum),
     "pa3c": Algorithm(1, None, None),
     "da3c": Algorithm(1, 1, _named("displacement"), one_thread=True, needs_workers=True),
     "paac": Algorithm(32, 1, _named("local_sgd"), one_thread=True),

@@ -10,12 +10,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from experiments.hsa2c import figure5, figure6, speed, table
+from experiments.hsa2c import figure5, figure6, minatar, speed, table
 from experiments.hsa2c.runs import Runs
 from experiments.provenance import described, provenance
 
 OUT = Path("experiments/results/hsa2c")
-PARTS = {"figure5": figure5, "figure6": figure6, "table": table, "speed": speed}
+PARTS = {
+    "figure5": figure5, "figure6": figure6, "table": table, "speed": speed, "minatar": minatar,
+}  # fmt: skip
 
 
 def main(argv=None) -> None:

@@ -54,7 +54,11 @@ def make(runs: Runs, args) -> list[dict]:
     cells = [(e, name) for e in args.environments.split(",") for name in ENTRANTS]
     rows = []
     for environment, entrant in cells:
-        settings = {"environment": environment, "entrant": entrant, "moves": args.moves}
+        more = ENTRANTS[entrant][0]
+        games = more.get("n_games") or ALGORITHMS[more["algorithm"]].n_games
+        settings = {
+            "environment": environment, "entrant": entrant, "moves": args.moves, "n_games": games,
+        }  # fmt: skip
         tried = [
             (runs.get(score, {**settings, "seed": TUNING_SEED, "learning_rate": rate}), rate)
             for rate in LEARNING_RATES
@@ -74,9 +78,10 @@ def score(settings: dict) -> dict:
     hidden = HIDDEN[settings["environment"]]
     agent = ActorCritic(
         settings["environment"], hidden=hidden, learning_rate=settings["learning_rate"],
-        n_evaluations=1, n_episodes=1, random_state=settings["seed"], **more,
+        n_evaluations=1, n_episodes=1, random_state=settings["seed"],
+        **{**more, "n_games": settings["n_games"]},
     )  # fmt: skip
-    moves = (agent.n_games or ALGORITHMS[agent.algorithm].n_games) * agent.n_moves
+    moves = agent.n_games * agent.n_moves
     if options is not None:
         size = paced.exchange_bytes(settings["environment"], hidden)
         cluster = paced.cluster(WORKERS, moves, "1 Gbit/s", size, seed=settings["seed"], **options)

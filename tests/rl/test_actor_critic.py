@@ -92,7 +92,7 @@ def test_one_thread_is_reproducible_and_a_resumed_fit_ends_alike(tmp_path):
     dict(engine="serial", algorithm="paac"),
     dict(engine="serial", optimizer="rmsprop", trace=0.95),
     dict(engine="serial", optimizer="sgd", learning_rate=0.05),
-    dict(engine="simulated", cluster=virtual(2, strategy="momentum"), learning_rate=0.002),
+    dict(engine="simulated", cluster=virtual(2)),
     dict(
         engine="simulated", algorithm="da3c", cluster=virtual(2, strategy="displacement"),
         n_games=8,
@@ -103,13 +103,14 @@ def test_one_thread_is_reproducible_and_a_resumed_fit_ends_alike(tmp_path):
 ], ids=str)  # fmt: skip
 def test_it_learns_on_every_engine_and_by_every_algorithm(settings):
     agent = ActorCritic(random_state=0, **settings).fit(200_000)
-    assert max(entry["score"] for entry in agent.history_) > UNTRAINED
+    assert agent.evaluate(100).mean() > UNTRAINED
     assert agent.n_moves_ >= 200_000
 
 
 def test_who_has_learned_nothing_drops_the_pole():
-    scores = [ActorCritic(random_state=seed).fit(1).evaluate(20).mean() for seed in range(5)]
-    assert max(scores) < UNTRAINED / 2
+    agents = [ActorCritic(learning_rate=1e-9, random_state=seed).fit(1) for seed in range(5)]
+    scores = [agent.evaluate(20).mean() for agent in agents]
+    assert np.median(scores) < UNTRAINED / 2  # one may draw a good policy
 
 
 def test_a_fit_ends_at_its_target():

@@ -46,10 +46,7 @@ def lead(
 def _lead(master, here, heartbeat, n_workers, signals) -> None:
     job, channel = master.job, None
     if here.others:
-        channel = Channel(here.data, master.pool, here.near, heartbeat.silent)
-        channel.gone |= dict.fromkeys(here.lost, "lost in an earlier fit")
-        channel.put_back(here.early)
-        here.early = []
+        channel = Channel(here, master.pool, heartbeat.silent)
     local = None
     if n_workers > len(here.others):
         local = _LocalWorker(job, master, here.near.ring if here.near else lambda: None)
@@ -173,9 +170,6 @@ def _dismiss(master, channel, here, heartbeat, signals, reason) -> None:
             channel.send(rank, message, keep=True)
     while waiting or channel.receiving:
         for rank, answer in channel.poll():
-            if rank not in waiting:  # it is through, and said this in the next fit
-                here.early.append((rank, answer))
-                continue
             if answer.header["kind"] == "bye":
                 waiting.discard(rank)
                 heartbeat.forget(rank)
@@ -188,6 +182,7 @@ def _dismiss(master, channel, here, heartbeat, signals, reason) -> None:
         if reason == "interrupted":
             signals.deliver()
         time.sleep(POLLS[0])
+    channel.close(0.0)
 
 
 def forget(rank, reason, here, heartbeat) -> None:

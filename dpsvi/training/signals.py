@@ -10,6 +10,7 @@ import time
 ENDING = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGUSR1") if hasattr(signal, name)
 )
+EXPECTED = 1.0  # seconds from the first rank that hears a signal to the last one, at most
 
 
 class Deferred:
@@ -50,6 +51,13 @@ class Deferred:
         """As :meth:`deliver`, if the first signal came so long ago."""
         if self._since is not None and time.monotonic() - self._since >= seconds:
             self.deliver()
+
+    def expect(self) -> None:
+        """As :meth:`deliver`, and wait a moment: others have heard a signal that may be for all."""
+        end = time.monotonic() + EXPECTED
+        while time.monotonic() < end:
+            self.deliver()
+            time.sleep(0.05)
 
     def deliver(self) -> None:
         """Handle what was kept; may raise what a handler raises."""

@@ -48,8 +48,11 @@ def gossip(job: Job, here: World, heartbeat: Heartbeat | None, signals: Deferred
         raise
     rank.others.end()
     signals.deliver()
-    if rank.interrupt is not None or why == INTERRUPTED:
-        raise rank.interrupt or KeyboardInterrupt
+    if rank.interrupt is not None:
+        raise rank.interrupt
+    if why == INTERRUPTED:
+        signals.expect()  # heard after the fit, where nothing is ready for it, it would end the job
+        raise KeyboardInterrupt
     return why == ENDED
 
 

@@ -98,7 +98,7 @@ def _serve(master, channel, local, here, heartbeat, signals) -> None:
                 _lose(master, rank, what, here, heartbeat)
             elif _ends(what):
                 if master.n_workers == 1 or master.job.cluster.on_lost == "abort":
-                    _expect(signals)
+                    signals.expect()  # it may have left by one
                 channel.send(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
                 _lose(master, rank, what.header["reason"], here, heartbeat)
             else:
@@ -116,13 +116,6 @@ def _serve(master, channel, local, here, heartbeat, signals) -> None:
             pause = channel.rest(pause)
         else:
             time.sleep(POLLS[1])
-
-
-def _expect(signals) -> None:
-    """Before a worker that left ends the job: a signal it heard may be on its way to this rank."""
-    for _ in range(20):
-        signals.deliver()
-        time.sleep(0.05)
 
 
 def _read_by_others(window, held) -> bool:

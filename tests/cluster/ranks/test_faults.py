@@ -295,6 +295,17 @@ def test_signals_leave_a_checkpoint(kind, number, corpus_file, tmp_path):
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
+def test_a_signal_that_reaches_a_worker_later(kind, corpus_file, tmp_path):
+    """It has ended its fit by then, and does not end rank 0, which writes the model."""
+    out = tmp_path / "run"
+    run = launch(kind, 3, *arguments(corpus_file, out, 5000, faults={"signalled_late": [2]}))
+    until(lambda: training(out))
+    run.send(0, signal.SIGTERM)
+    assert run.wait() == 128 + signal.SIGTERM, run.err
+    assert DPSVILDA.load(out).n_batch_iter_ > 0
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("early", [False, True])
 def test_a_signal_for_one_worker_ends_that_one(kind, early, corpus_file, tmp_path):
     """At once, without the wait for a silent rank, also while it still compiles."""

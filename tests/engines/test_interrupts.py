@@ -7,13 +7,14 @@ import sys
 import threading
 import time
 
+import members
 import numba
 import numpy as np
 import pytest
 from numba.extending import overload
 from tools.engine_fits import FLOAT, lda, toy
 
-from dpsvi import engines
+from dpsvi import engines, models
 from dpsvi.engines import fit
 from dpsvi.kernels.jit import as_items
 from dpsvi.training.job import Job
@@ -48,6 +49,26 @@ def test_ctrl_c_cannot_hit_the_compiler(tmp_path, monkeypatch):
         seed=0,
     )  # fmt: skip
     assert compiling.threads and threading.main_thread() not in compiling.threads
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_numba_makes_no_tuple_where_an_interrupt_is_heard(name):
+    """It runs Python code for that, and takes for granted that nothing is raised there."""
+    member, made = members.get(name), []
+    data = member.data(np.random.default_rng(0), 60)
+
+    def notice(frame, event, arg):
+        if event == "call" and frame.f_code.co_name == "_numba_unpickle":
+            made.append(frame.f_back.f_code.co_qualname)
+
+    for watch in (None, notice):  # what is compiled was compiled the first time
+        sys.setprofile(watch)
+        try:
+            model = member.estimator(max_iter=2, validation_size=10).fit(**data)
+            member.answer(model, data)
+        finally:
+            sys.setprofile(None)
+    assert not made
 
 
 SCRIPT = """

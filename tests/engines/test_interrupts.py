@@ -210,7 +210,7 @@ except KeyboardInterrupt:
 
 def test_threads_have_left_the_parameters_however_often_one_interrupts():
     done = subprocess.run(
-        [sys.executable, "-c", IMPATIENT], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", IMPATIENT], capture_output=True, text=True, timeout=240
     )
     assert done.stdout == "interrupted [0, 1]\n", done.stderr
 
@@ -263,6 +263,6 @@ print(number > 5)
 def test_an_interrupt_locks_no_thread_out():
     """It comes, in turn, wherever the main thread has just taken a lock of Python's own."""
     done = subprocess.run(
-        [sys.executable, "-c", UNLUCKY], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", UNLUCKY], capture_output=True, text=True, timeout=240
     )
     assert done.stdout == "True\n", done.stderr

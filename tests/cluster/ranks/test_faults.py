@@ -102,7 +102,7 @@ def test_a_program_goes_on_without_a_frozen_rank(kind, wakes, corpus_file, tmp_p
     until((tmp_path / "training").exists)
     number = run.ranks()[2]
     os.kill(number, signal.SIGSTOP)
-    time.sleep(5)
+    until((tmp_path / "lost").exists)
     if wakes:
         os.kill(number, signal.SIGCONT)
     (tmp_path / "enough").touch()
@@ -118,7 +118,7 @@ def test_a_program_that_fails_beside_a_frozen_rank(kind, corpus_file, tmp_path):
     run = endless(kind, corpus_file, tmp_path, "raises")
     until((tmp_path / "training").exists)
     run.send(2, signal.SIGSTOP)
-    time.sleep(5)
+    until((tmp_path / "lost").exists)
     (tmp_path / "enough").touch()
     assert run.wait() != 0, run.err
     assert "something else" in run.err

@@ -58,8 +58,9 @@ def test_numba_makes_no_tuple_where_an_interrupt_is_heard(name):
     data = member.data(np.random.default_rng(0), 60)
 
     def notice(frame, event, arg):
-        if event == "call" and frame.f_code.co_name == "_numba_unpickle":
-            made.append(frame.f_back.f_code.co_qualname)
+        if event == "return" and frame.f_code.co_name == "_numba_unpickle":
+            if isinstance(arg, type) and issubclass(arg, tuple):
+                made.append(arg)
 
     for watch in (None, notice):  # what is compiled was compiled the first time
         sys.setprofile(watch)

@@ -40,6 +40,7 @@ def fit(job: Job) -> bool:
 
 
 def _fit(job: Job, here: World, signals: Deferred) -> bool:
+    here.fits += 1
     options = job.cluster or Cluster()
     peers = strategies.get(options.strategy).topology == "peers"
     n_workers = len(here.others) + (peers or options.master_works or not here.others)

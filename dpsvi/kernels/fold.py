@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpsvi.kernels.jit import inline_kernel, kernel, prefetch
+from dpsvi.kernels.jit import inline_kernel, kernel, naming_kernel, prefetch
 from dpsvi.kernels.special import psi
 
 
@@ -21,7 +21,7 @@ class Options(NamedTuple):
     word_prior: np.ndarray  # (n_words, n_columns): eta_wk; else empty
 
 
-@inline_kernel
+@naming_kernel
 def options_of(hyper, n_columns):
     """Name what :func:`dpsvi.kernels.hyper.pack` made of :class:`Options`."""
     n = n_columns

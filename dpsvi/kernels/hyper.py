@@ -2,8 +2,8 @@
 
 Kernels take all of them as one float64 vector, ``Model.hyper``, of one type for all models.  Each
 model says once what lies where in it: a NamedTuple names the values, :func:`pack` lays them out in
-that order, and a kernel beside the tuple gives them their names back.  What comes from a file is
-read by that kernel's `py_func`, as Python, which knows where arrays end.
+that order, and a function beside the tuple gives them their names back: compiled where kernels call
+it (:func:`dpsvi.kernels.jit.naming_kernel`), else as Python, which knows where arrays end.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 
 from dpsvi.base import Items, Shared, ThreadMemory
 from dpsvi.kernels.code_cache import can_be_kept
@@ -33,6 +33,16 @@ kernel = numba.njit(**FLAGS, no_cfunc_wrapper=True)
 inline_kernel = numba.njit(**FLAGS, no_cfunc_wrapper=True, forceinline=True)
 # What several local steps are but for an argument: a part of their code, never compiled by itself.
 template = numba.njit(**FLAGS, inline="always")
+
+
+def naming_kernel(function):
+    """Decorate a function that gives values their names: compiled in kernels, else plain Python.
+
+    Numba makes a NamedTuple for Python by running Python code, and if a signal raises there, that
+    is a segmentation fault (`box_namedtuple` of numba 0.68 calls the class without a look whether
+    it is there).  So no compiled function that Python calls may return one.
+    """
+    return register_jitable(**FLAGS, no_cfunc_wrapper=True, forceinline=True)(function)
 
 
 @inline_kernel

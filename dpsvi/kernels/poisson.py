@@ -18,7 +18,7 @@ import numpy as np
 
 from dpsvi.kernels.digamma import exp_digamma
 from dpsvi.kernels.fold import fold
-from dpsvi.kernels.jit import inline_kernel, kernel
+from dpsvi.kernels.jit import inline_kernel, kernel, naming_kernel
 
 # Newton's method squares the error of e, so a step of this relative size is the last one.
 _CLOSE = 1e-6
@@ -42,7 +42,7 @@ class Options(NamedTuple):
     items: FactorPrior
 
 
-@inline_kernel
+@naming_kernel
 def options_of(hyper):
     """Name what :func:`dpsvi.kernels.hyper.pack` made of :class:`Options`."""
     users = FactorPrior(hyper[3], hyper[4], hyper[5])

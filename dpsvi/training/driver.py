@@ -35,10 +35,11 @@ def one_step(state: State, items: Items, order: np.ndarray) -> None:
     """
     works = make_works(state.model, items, len(order), 1)
     task = make_task(state.model, state.shared, items, len(order), works)
-    run_segment(
-        lambda task, n_steps: task.run_thread(0, n_steps), task, state, np.ones_like, order,
-        np.array([len(order)]), 0, len(items.offsets) - 1,
-    )  # fmt: skip
+    with Deferred():  # numba swallows what a signal raises while it takes a function
+        run_segment(
+            lambda task, n_steps: task.run_thread(0, n_steps), task, state, np.ones_like, order,
+            np.array([len(order)]), 0, len(items.offsets) - 1,
+        )  # fmt: skip
     state.renormalise()
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections.abc import Callable
 
 # Those that ask a fit to end.  Windows has no SIGUSR1.
 ENDING = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGUSR1") if hasattr(signal, name)
 )
+EXPECTED = 1.0  # seconds from the first rank that hears a signal to the last one, at most
 
 
 class Deferred:
@@ -18,9 +20,15 @@ class Deferred:
     After the first signal handlers are called at once, so that one which ends the process at the
     second signal does so; what they raise still waits.  Outside the main thread nothing is changed:
     Python runs its handlers there only.
+
+    Parameters
+    ----------
+    wake : callable or None
+        Called whenever a signal comes.
     """
 
-    def __init__(self):
+    def __init__(self, wake: Callable[[], None] | None = None):
+        self._wake = wake
         self._handlers: dict[int, object] = {}
         self._kept: list[tuple[int, object]] = []
         self._seen = False
@@ -30,15 +38,19 @@ class Deferred:
 
     def __enter__(self):
         if threading.current_thread() is threading.main_thread():
-            for number in ENDING:
-                if callable(handler := signal.getsignal(number)):
-                    self._handlers[number] = handler
-                    signal.signal(number, self._keep)
+            try:
+                for number in ENDING:
+                    if callable(handler := signal.getsignal(number)):
+                        self._handlers[number] = handler
+                        signal.signal(number, self._keep)
+            except BaseException:  # by a handler that was not replaced yet
+                self._restore()
+                raise
         return self
 
     def __exit__(self, *error):
         self._restore()
-        if error[0] is None:
+        if error[0] is None or self._raised is not None:
             self.deliver()
 
     def end(self) -> None:
@@ -50,6 +62,13 @@ class Deferred:
         """As :meth:`deliver`, if the first signal came so long ago."""
         if self._since is not None and time.monotonic() - self._since >= seconds:
             self.deliver()
+
+    def expect(self) -> None:
+        """As :meth:`deliver`, and wait a moment: others have heard a signal that may be for all."""
+        end = time.monotonic() + EXPECTED
+        while time.monotonic() < end:
+            self.deliver()
+            time.sleep(0.05)
 
     def deliver(self) -> None:
         """Handle what was kept; may raise what a handler raises."""
@@ -64,11 +83,17 @@ class Deferred:
         if self._seen:
             self._handle()
         self._seen = True
+        if self._wake is not None:
+            self._wake()
 
     def _restore(self):
-        if not self._ended:
-            for number, handler in self._handlers.items():
-                signal.signal(number, handler)
+        replaced = [] if self._ended else list(self._handlers)
+        while replaced:
+            try:
+                signal.signal(replaced[-1], self._handlers[replaced[-1]])
+                replaced.pop()
+            except BaseException as error:  # by a handler that is there again
+                self._raised = error
         self._ended = True
 
     def _handle(self):

@@ -17,6 +17,7 @@ from dpsvi.kernels.code_cache import can_be_kept
 from dpsvi.kernels.jit import compile_local
 from dpsvi.kernels.memory import aligned
 from dpsvi.training.loop import CompiledLoop, Loop
+from dpsvi.training.signals import Deferred
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ def make_task(model: Model, shared: Shared, items: Items, batch_size: int, works
     """Compile what must be compiled and wrap it up; order and tables come with each segment."""
     empty = np.zeros(0)
     # Not in this thread: Ctrl-C inside the compiler would be lost or break it.
-    with _told(model.name), ThreadPoolExecutor(1) as pool:
+    with Deferred(), _told(model.name), ThreadPoolExecutor(1) as pool:
         local = model.local
         if model.compiled:
             local = pool.submit(compile_local, local, model.real).result()

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from queue import SimpleQueue
 
 from dpsvi.training.loop import RUNNING, STOP
+from dpsvi.training.signals import Deferred
 from dpsvi.training.task import Task
 
 
@@ -25,6 +26,7 @@ def run(task: Task, n_steps: int) -> None:
     KeyboardInterrupt
         After the threads have finished the step they were in.
     """
+    ended: SimpleQueue[int | None] = SimpleQueue()  # threads; None for a signal
 
     def body(thread):
         try:
@@ -32,27 +34,32 @@ def run(task: Task, n_steps: int) -> None:
         except BaseException:
             _stop(task)
             raise
+        finally:
+            ended.put(thread)
 
     n_threads = len(task.works)
-    crew = _crew(n_threads)
     # Signals are heard in the main thread alone: any other works itself, on rows that its core
     # has in its cache (a worker just received them).  A thread that is woken would have to fetch
     # them.
     works_too = threading.current_thread() is not threading.main_thread()
-    futures = [crew.submit(body, thread) for thread in range(int(works_too), n_threads)]
-    try:
-        if works_too:
-            body(0)
-        wait(futures)
-    except BaseException:
-        _stop(task)
-        raise
-    finally:
-        # Nobody may touch the parameters before the last thread has left them, however often
-        # somebody presses Ctrl-C.
-        while not all(future.done() for future in futures):
-            with suppress(KeyboardInterrupt):
-                wait(futures)
+    # A signal is heard where it can do no harm: what it raises elsewhere may leave a lock behind
+    # that the threads need to end, or a thread that nobody knows of.
+    with Deferred(lambda: ended.put(None)) as signals:
+        crew = _crew(n_threads)
+        futures = [crew.submit(body, thread) for thread in range(int(works_too), n_threads)]
+        try:
+            if works_too:
+                body(0)
+            for _ in range(n_threads):
+                while ended.get() is None:
+                    signals.deliver()
+        except BaseException:
+            _stop(task)
+            raise
+        finally:
+            # Nobody may touch the parameters before the last thread has left them, however often
+            # somebody presses Ctrl-C.
+            wait(futures)
     for future in futures:
         future.result()
 

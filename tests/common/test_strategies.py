@@ -20,6 +20,7 @@ from dpsvi.base import Model
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.shares import rest_of, shares
 from dpsvi.cluster.ranks.prepare import for_workers
+from dpsvi.cluster.transports.messages import deliver
 from dpsvi.cluster.virtual import Network, Timing
 from dpsvi.errors import DivergedError
 from dpsvi.kernels.jit import as_items
@@ -260,6 +261,41 @@ def test_a_node_that_cannot_be_sent_to_is_left_out(corpus):
     assert peer.turn(ready=lambda node: False) is None
     assert peer.strategy.weight == 1 and peer.n_done == 1
     assert peer.turn()[0] == 1 and peer.strategy.weight == 0.5
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("tau", [0, 2])
+def test_nodes_that_wait_for_each_other_go_on_when_one_is_lost(corpus, seed, tau):
+    """Those that are left keep to their bound on staleness, and do not wait in a circle."""
+    options = {"tau": tau, "graph": "ring"}
+    job = lda(corpus, strategy="gala", strategy_options=options)._replace(local_steps=1)
+    peers, rng = [Peer(job, node, 4) for node in range(4)], np.random.default_rng(seed)
+    flying, live, told = [], {0, 1, 2, 3}, set()
+    lost_after, turns, late = int(rng.integers(1, 20)), 0, []
+    while not any(peers[node].finished for node in live):
+        turns += 1
+        if turns == lost_after:
+            live.discard(2)  # with what is on its way to it
+            flying = [(to, message) for to, message in flying if to != 2]
+        able = [("turn", n) for n in live if not peers[n].waits]
+        able += [("take", i) for i in range(len(flying))]
+        able += [("lose", n) for n in live - told if 2 not in live]
+        assert able, "all wait"
+        what, n = able[rng.integers(len(able))]
+        if what == "lose":
+            peers[n].lose(2)
+            told.add(n)
+        elif what == "take":
+            to, message = flying.pop(n)
+            peers[to].take(message)
+        elif (found := peers[n].turn()) is not None:
+            to, message = found
+            if to in live:
+                flying.append((to, deliver(message, peers[n].pool, peers[to].pool)))
+        if told == {0, 1, 3} and what == "turn":
+            late.append(peers[n].exchanges[-1].staleness)
+    assert told == {0, 1, 3}
+    assert max(late) <= tau + 1
 
 
 def test_parameters_that_are_no_numbers_end_a_fit_of_peers(corpus):

@@ -7,13 +7,14 @@ import sys
 import threading
 import time
 
+import members
 import numba
 import numpy as np
 import pytest
 from numba.extending import overload
 from tools.engine_fits import FLOAT, lda, toy
 
-from dpsvi import engines
+from dpsvi import engines, models
 from dpsvi.engines import fit
 from dpsvi.kernels.jit import as_items
 from dpsvi.training.job import Job
@@ -48,6 +49,27 @@ def test_ctrl_c_cannot_hit_the_compiler(tmp_path, monkeypatch):
         seed=0,
     )  # fmt: skip
     assert compiling.threads and threading.main_thread() not in compiling.threads
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_numba_makes_no_tuple_where_an_interrupt_is_heard(name):
+    """It runs Python code for that, and takes for granted that nothing is raised there."""
+    member, made = members.get(name), []
+    data = member.data(np.random.default_rng(0), 60)
+
+    def notice(frame, event, arg):
+        if event == "return" and frame.f_code.co_name == "_numba_unpickle":
+            if isinstance(arg, type) and issubclass(arg, tuple):
+                made.append(arg)
+
+    for watch in (None, notice):  # what is compiled was compiled the first time
+        sys.setprofile(watch)
+        try:
+            model = member.estimator(max_iter=2, validation_size=10).fit(**data)
+            member.answer(model, data)
+        finally:
+            sys.setprofile(None)
+    assert not made
 
 
 SCRIPT = """
@@ -189,6 +211,59 @@ except KeyboardInterrupt:
 
 def test_threads_have_left_the_parameters_however_often_one_interrupts():
     done = subprocess.run(
-        [sys.executable, "-c", IMPATIENT], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", IMPATIENT], capture_output=True, text=True, timeout=240
     )
     assert done.stdout == "interrupted [0, 1]\n", done.stderr
+
+
+UNLUCKY = """
+import signal, sys, threading
+from types import SimpleNamespace
+import numpy as np
+from dpsvi.training import thread_pool
+from dpsvi.training.loop import RUNNING
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may ignore it
+enter, left = threading.Condition.__enter__, 0
+
+def signalled(condition):
+    global left
+    found = enter(condition)
+    if left and threading.get_ident() == threading.main_thread().ident:
+        left -= 1
+        if not left:
+            signal.raise_signal(signal.SIGINT)
+    return found
+
+def run(number):
+    global left
+    done = []
+    task = SimpleNamespace(
+        works=[None] * 2, run_thread=lambda thread, n: done.append(thread), stop=np.array([RUNNING])
+    )
+    left = number
+    try:
+        thread_pool.run(task, 10)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        reached, left = not left, 0
+        assert not reached or sorted(done) == [0, 1], done
+    return False
+
+threading.Condition.__enter__ = signalled
+number = 1
+while run(number):
+    assert not run(0)
+    number += 1
+    thread_pool._forget_crew()  # the next one is made anew
+print(number > 5)
+"""
+
+
+def test_an_interrupt_locks_no_thread_out():
+    """It comes, in turn, wherever the main thread has just taken a lock of Python's own."""
+    done = subprocess.run(
+        [sys.executable, "-c", UNLUCKY], capture_output=True, text=True, timeout=240
+    )
+    assert done.stdout == "True\n", done.stderr

@@ -137,6 +137,18 @@ def test_options(kind, settings, fit, alone):
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_fit_of_peers_follows_one_that_has_diverged(kind, shared, fit, alone):
+    """Messages that were on their way then are not for it, and their memory is still there."""
+    faults = {"at_a_turn": [1, "diverges", 3], **({"shared_from": 0} if shared else {})}
+    given = ["collapsed", "max_iter=6", 'strategy="push_sum"', "local_steps=1", "fits=2"]
+    ranks = fit(kind, 3, *given, faults=faults)
+    assert ranks[0]["bits"] == ranks[1]["bits"] == ranks[2]["bits"]
+    assert ranks[0]["items"] == 6 * 1300
+    assert ranks[0]["score"] == pytest.approx(alone["collapsed"], abs=0.15)
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
 def test_long_messages_go_in_chunks(kind, fit):
     """A limit of 10,000 bytes stands for 1 GiB."""
     given = ["collapsed", "max_iter=2", "local_steps=2", "learning_rate=0.1"]

@@ -68,7 +68,7 @@ def means(mixture):
 
 def remembered(data, state):
     """Sums over points of r times 1, 1, x, x x^T and 1, from the origin of each component."""
-    X, options = data["X"], options_of.py_func(state.model.hyper)
+    X, options = data["X"], options_of(state.model.hyper)
     rows = []
     for r, origin in zip(state.shared.item_memory[: len(X)].T, options.origins, strict=True):
         shift = X - origin

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
@@ -26,6 +27,7 @@ from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.ranks.launcher import launched_rank
 from dpsvi.cluster.transports import channel, messages
 from dpsvi.cluster.transports.window import Window
+from dpsvi.errors import DivergedError
 
 _SLOW = 0.05  # seconds a turn
 
@@ -84,23 +86,43 @@ def lost_while_reading(number):
 
 @contextmanager
 def signalled(told):
-    """A rank gets SIGTERM, by itself, as it begins a fit: told are its rank and where it is.
+    """A rank gets SIGTERM once, by itself: told are its rank and where it is.
 
-    That is when all ranks have met (``all_gather``), or before it says hello (``Channel``).
+    That is when all ranks have met (``all_gather``), before a worker (``Channel``) or a peer
+    (``tell``) says hello, or as a peer hands over what it holds for a checkpoint (``whole``).
     """
-    from dpsvi.cluster.ranks import follow, placement
+    from dpsvi.cluster.ranks import follow, others, placement
 
     rank, where = told
-    part = {"all_gather": placement, "Channel": follow}[where]
-    call = getattr(part, where)
+    part = {
+        "all_gather": placement, "Channel": follow, "tell": others.Others, "whole": Peer,
+    }[where]  # fmt: skip
+    call, calls = getattr(part, where), []
 
     def signalled_call(*arguments):
-        os.kill(os.getpid(), signal.SIGTERM)
+        calls.append(where)
+        if len(calls) == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
         return call(*arguments)
 
     with ExitStack() as stack:
         if launched_rank() == rank:
             stack.enter_context(patch.object(part, where, signalled_call))
+        yield
+
+
+@contextmanager
+def signalled_late(ranks):
+    """These ranks get SIGTERM a moment after they have ended their fit."""
+    close = channel.Channel.close
+
+    def close_and_be_signalled(self, *given):
+        close(self, *given)
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
+
+    with ExitStack() as stack:
+        if launched_rank() in ranks:
+            stack.enter_context(patch.object(channel.Channel, "close", close_and_be_signalled))
         yield
 
 
@@ -117,6 +139,47 @@ def late(told):
     with ExitStack() as stack:
         if launched_rank() == rank:
             stack.enter_context(patch.object(Peer, "__init__", begin_late))
+        yield
+
+
+@contextmanager
+def at_a_turn(told):
+    """A peer diverges, or stops itself (``freezes``), once: told are its rank, which, and when.
+
+    When is a number of its turns.
+    """
+    rank, what, number = told
+    turn, turns = Peer.turn, []
+
+    def faulty_turn(self, *given):
+        turns.append(self)
+        if len(turns) == number and what == "freezes":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif len(turns) == number:
+            raise DivergedError("this rank has diverged")
+        return turn(self, *given)
+
+    with ExitStack() as stack:
+        if launched_rank() == rank:
+            stack.enter_context(patch.object(Peer, "turn", faulty_turn))
+        yield
+
+
+@contextmanager
+def unreadable(told):
+    """A rank cannot read the tenth message of another one where it lies: told are both ranks."""
+    reader, sender = told
+    found, calls = channel.Channel._found, []
+
+    def find(self, rank, message):
+        calls.extend([rank] * (rank == sender))
+        if len(calls) == 10 and rank == sender:
+            raise OSError("not to be found")
+        return found(self, rank, message)
+
+    with ExitStack() as stack:
+        if launched_rank() == reader:
+            stack.enter_context(patch.object(channel.Channel, "_found", find))
         yield
 
 
@@ -236,8 +299,9 @@ def killed_between_fits(told):
 _FAULTS = {
     fault.__name__: fault
     for fault in (
-        slow_until, shared_from, chunks_of, lost_while_reading, signalled, late, broken,
-        broken_when, nan_after, killed_after, killed_between_fits, rows_come_by,
+        slow_until, shared_from, chunks_of, lost_while_reading, signalled, signalled_late, late,
+        at_a_turn, unreadable, broken, broken_when, nan_after, killed_after, killed_between_fits,
+        rows_come_by,
     )
 }  # fmt: skip
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from dpsvi import DPSVILDA, Cluster
+from dpsvi.cluster.ranks.world import world
 
 
 def main(corpus, folder, then=None):
@@ -15,6 +16,8 @@ def main(corpus, folder, then=None):
 
     def look(event):
         (folder / "training").touch()
+        if world().lost:
+            (folder / "lost").touch()
         return (folder / "enough").exists()
 
     lda = DPSVILDA(

@@ -1,15 +1,18 @@
 """A program for ``mpiexec``: fits what it is told and writes what each rank got.
 
 ``python mpi_fit.py OUT MODEL KEY=VALUE ...``; keys are parameters of the estimator or of Cluster.
+With ``fits=N`` the last of so many fits counts; those before it may diverge.
 """
 
 import json
 import sys
+from contextlib import suppress
 from dataclasses import fields
 
 import numpy as np
 
 from dpsvi import DPSVILDA, Cluster, DPSVIGaussianMixture
+from dpsvi.errors import DivergedError
 
 
 def problem(model):
@@ -25,8 +28,12 @@ def problem(model):
 def main(out, model, *settings):
     X, estimator = problem(model)
     given = {key: json.loads(value) for key, value in (pair.split("=") for pair in settings)}
+    n_fits = given.pop("fits", 1)
     cluster = {f.name: given.pop(f.name) for f in fields(Cluster) if f.name in given}
     estimator.set_params(engine="mpi", cluster=Cluster(**cluster), **given)
+    for _ in range(n_fits - 1):
+        with suppress(DivergedError):
+            estimator.fit(X[:-200])
     estimator.fit(X[:-200])
     from mpi4py import MPI
 

@@ -29,7 +29,7 @@ def _vendor(python):
     if not (python.parent / "mpiexec").exists():
         return None
     code = "from mpi4py import MPI; print(MPI.get_vendor()[0])"
-    answer = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=60)
+    answer = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=240)
     return {"Open MPI": "openmpi", "MPICH": "mpich"}.get(answer.stdout.strip())
 
 

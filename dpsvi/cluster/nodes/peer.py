@@ -109,7 +109,8 @@ class Peer:
         """Whether this node is to hear from others before its next turn.
 
         Nodes do not wait for each other in a circle: one that waits has sent a message in its last
-        turn, and whoever reads that goes on.  A node that could not send does not wait.
+        turn, and whoever reads that goes on.  A node that could not send does not wait, and neither
+        does one whose message may have gone to a lost node.
         """
         tau = self.strategy.tau
         return tau is not None and self._has_sent and self._deaf > tau
@@ -122,6 +123,11 @@ class Peer:
         n_done = int(passes.n_left * share)
         state = replace(self.state, step=step + n_done, items=items + self.n_nodes * self.n_items)
         return Progress(state, passes.n_done + n_done, passes.clock + n_done)
+
+    def lose(self, node: int) -> None:
+        """Go on without another node."""
+        self._has_sent = False
+        self.strategy.lost(node)
 
     def take(self, message: Message) -> None:
         """Merge what another node sent."""

@@ -18,7 +18,7 @@ from dpsvi.cluster.transports.channel import DROPPED, LONGEST, Channel
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.errors import DivergedError, DroppedError, LostMemoryError, LostRankError
 from dpsvi.training.job import Job
-from dpsvi.training.signals import Deferred
+from dpsvi.training.signals import EXPECTED, Deferred
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ def follow(job: Job, here: World, heartbeat: Heartbeat, signals: Deferred) -> bo
     `signals` are deferred until this rank can tell rank 0 of them.
     """
     pool = Pool(shared=bool(here.near))
-    channel = Channel(here.data, pool, here.near, heartbeat.silent)
+    channel = Channel(here, pool, heartbeat.silent)
 
     def check():
         reason = channel.lost().get(0)
@@ -61,7 +61,7 @@ def follow(job: Job, here: World, heartbeat: Heartbeat, signals: Deferred) -> bo
         raise
     except Exception as error:
         channel.send(0, _note(pool, "leave", f"failed: {error}"))
-        channel.flush(1.0)
+        channel.close(1.0)
         raise
     reason = message.header["reason"] if message is not None else _NO_ANSWER
     if reason == DROPPED and interrupt is None:
@@ -77,14 +77,14 @@ def follow(job: Job, here: World, heartbeat: Heartbeat, signals: Deferred) -> bo
         if message is not None and "rows" in message.arrays:
             adopt(job.state, message)
         channel.send(0, pool.message({"kind": "bye"}))
-        channel.flush(_GOOD_BYE)
-        # Until the next fit: rank 0 may not have looked at them yet.
-        here.unread = [buffer for buffer in pool.forget(0) if buffer.lent]
+        channel.close(_GOOD_BYE)
     if interrupt is not None:
         raise interrupt
     if reason.startswith("diverged"):
         raise DivergedError(reason.removeprefix("diverged: "))
     if reason == "interrupted":
+        # Heard after the fit, where nothing is ready for it, a signal would end the job.
+        time.sleep(EXPECTED)
         raise KeyboardInterrupt
     if reason != "done":
         time.sleep(_RANK_0_ENDS)  # it knows more, and is to end the job

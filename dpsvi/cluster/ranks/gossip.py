@@ -20,7 +20,6 @@ from dpsvi.cluster.nodes.problem import describe
 from dpsvi.cluster.ranks.heartbeat import Heartbeat
 from dpsvi.cluster.ranks.others import Others
 from dpsvi.cluster.ranks.world import World
-from dpsvi.cluster.transports.channel import DROPPED
 from dpsvi.training.boundary import Boundary, Progress
 from dpsvi.training.job import Job
 from dpsvi.training.signals import Deferred
@@ -29,7 +28,6 @@ log = logging.getLogger(__name__)
 
 DONE, ENDED, SAVE, INTERRUPTED = "done", "ended", "save", "interrupted"
 _URGENCY = [DONE, SAVE, ENDED, INTERRUPTED]
-_GOOD_BYE = 20.0
 
 
 def gossip(job: Job, here: World, heartbeat: Heartbeat | None, signals: Deferred) -> bool:
@@ -46,11 +44,15 @@ def gossip(job: Job, here: World, heartbeat: Heartbeat | None, signals: Deferred
     try:
         why = rank.fit()
     except BaseException as error:
-        rank.others.tell_failure(error)
+        rank.others.end(error)
         raise
+    rank.others.end()
     signals.deliver()
+    if rank.interrupt is not None:
+        raise rank.interrupt
     if why == INTERRUPTED:
-        raise rank.interrupt or KeyboardInterrupt
+        signals.expect()  # heard after the fit, where nothing is ready for it, it would end the job
+        raise KeyboardInterrupt
     return why == ENDED
 
 
@@ -65,7 +67,7 @@ class _Rank:
         self.peer = Peer(job, self.ranks.index(here.rank), len(self.ranks), pool=self.pool)
         self.boundary = Boundary(job) if here.rank == 0 else None
         self.round, self.why = 0, DONE
-        self._at_work = set(self.others.live)  # as the strategy knows
+        self._at_work = set(self.others.live)  # as the node knows
         self._through: set[int] = set()  # ranks that have ended this round
         self._held: list = []  # messages of the next round
         self._whole: list = []
@@ -100,8 +102,7 @@ class _Rank:
             self._listen()
             if self.peer.finished or self.why != DONE:
                 return
-            all_at_work = not self._through and len(self.others.live) == len(self.ranks) - 1
-            if self.peer.waits and all_at_work:
+            if self.peer.waits and not self._through:
                 self.others.rest()
                 continue
             found = self.peer.turn(self._ready)
@@ -152,9 +153,9 @@ class _Rank:
             self.signals.deliver()
 
     def _tell_of_lost(self):
-        """Let the strategy know of ranks that are lost since it was told, or since it began."""
+        """Let the node know of ranks that are lost since it was told, or since it began."""
         for rank in sorted(self._at_work - self.others.live):
-            self.peer.strategy.lost(self.ranks.index(rank))
+            self.peer.lose(self.ranks.index(rank))
         self._at_work &= self.others.live
 
     def _until(self, condition):
@@ -209,9 +210,6 @@ class _Rank:
         if why != SAVE:
             self._through = set()
             self._until(lambda: others.live <= self._through)
-            for rank in self.here.frozen:
-                stop = self.pool.message({"kind": "stop", "reason": DROPPED})
-                others.channel.tell(rank, stop)
             self._report(seconds)
         return why
 
@@ -226,7 +224,6 @@ class _Rank:
         self.here.lost |= set(header["lost"])
         if header["why"] != SAVE:
             self.others.tell([0], {"kind": "through", "why": header["why"]})
-            self.others.channel.flush(_GOOD_BYE)
         return header["why"]
 
     def _next_round(self):
@@ -234,12 +231,15 @@ class _Rank:
         self.peer.restart(self.job.state)
         self._at_work = set(self.ranks) - {self.here.rank}
         self._tell_of_lost()
-        self.round, self.why, self._through = self.round + 1, DONE, set()
+        self.round, self._through = self.round + 1, set()
+        self.why = DONE if self.interrupt is None else INTERRUPTED  # by a signal meanwhile
         held, self._held = self._held, []
         for rank, message in held:
             self._take(rank, message)
 
     def _report(self, seconds):
+        if not self._exchanges:  # a signal came before the first turn
+            return
         log.info("%s", summary(self._exchanges, 0.0, seconds))
         if self.job.report is not None:
             lost = {rank: why for rank, why in self.others.lost.items() if rank in self.ranks}

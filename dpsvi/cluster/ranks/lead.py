@@ -46,10 +46,7 @@ def lead(
 def _lead(master, here, heartbeat, n_workers, signals) -> None:
     job, channel = master.job, None
     if here.others:
-        channel = Channel(here.data, master.pool, here.near, heartbeat.silent)
-        channel.gone |= dict.fromkeys(here.lost, "lost in an earlier fit")
-        channel.put_back(here.early)
-        here.early = []
+        channel = Channel(here, master.pool, heartbeat.silent)
     local = None
     if n_workers > len(here.others):
         local = _LocalWorker(job, master, here.near.ring if here.near else lambda: None)
@@ -101,7 +98,7 @@ def _serve(master, channel, local, here, heartbeat, signals) -> None:
                 _lose(master, rank, what, here, heartbeat)
             elif _ends(what):
                 if master.n_workers == 1 or master.job.cluster.on_lost == "abort":
-                    _expect(signals)
+                    signals.expect()  # it may have left by one
                 channel.send(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
                 _lose(master, rank, what.header["reason"], here, heartbeat)
             else:
@@ -119,13 +116,6 @@ def _serve(master, channel, local, here, heartbeat, signals) -> None:
             pause = channel.rest(pause)
         else:
             time.sleep(POLLS[1])
-
-
-def _expect(signals) -> None:
-    """Before a worker that left ends the job: a signal it heard may be on its way to this rank."""
-    for _ in range(20):
-        signals.deliver()
-        time.sleep(0.05)
 
 
 def _read_by_others(window, held) -> bool:
@@ -173,9 +163,6 @@ def _dismiss(master, channel, here, heartbeat, signals, reason) -> None:
             channel.send(rank, message, keep=True)
     while waiting or channel.receiving:
         for rank, answer in channel.poll():
-            if rank not in waiting:  # it is through, and said this in the next fit
-                here.early.append((rank, answer))
-                continue
             if answer.header["kind"] == "bye":
                 waiting.discard(rank)
                 heartbeat.forget(rank)
@@ -188,6 +175,7 @@ def _dismiss(master, channel, here, heartbeat, signals, reason) -> None:
         if reason == "interrupted":
             signals.deliver()
         time.sleep(POLLS[0])
+    channel.close(0.0)
 
 
 def forget(rank, reason, here, heartbeat) -> None:

@@ -10,14 +10,14 @@ from dpsvi.cluster.nodes.problem import check_same
 from dpsvi.cluster.ranks.heartbeat import Heartbeat
 from dpsvi.cluster.ranks.lead import forget
 from dpsvi.cluster.ranks.world import World
-from dpsvi.cluster.transports.channel import LONGEST, POLLS, Channel
+from dpsvi.cluster.transports.channel import DROPPED, LONGEST, POLLS, Channel
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.errors import DivergedError, DroppedError, LostRankError
 from dpsvi.training.job import Job
 
 log = logging.getLogger(__name__)
 
-_FAILURE_TOLD = 1.0  # seconds
+_GOOD_BYE, _FAILURE_TOLD = 20.0, 1.0  # seconds, at most
 _APART, _LATEST = 0.5, 2.0  # seconds between two ranks that end the job, and at most
 # What a node does with these is its own to say; the rest is handled here.
 _OF_THE_FIT = {"share", "through", "whole", "together"}
@@ -53,8 +53,7 @@ class Others:
         self.unread: set[int] = set()
         self.channel = None
         if self.live:
-            self.channel = Channel(here.data, self.pool, here.near, heartbeat.silent)
-            self.channel.gone |= dict.fromkeys(here.lost, "lost in an earlier fit")
+            self.channel = Channel(here, self.pool, heartbeat.silent)
         self._pause = POLLS[0]
         self._all_know = False  # that the fit has failed
 
@@ -96,35 +95,42 @@ class Others:
                 self.pool.give(message.buffer)
         for rank, reason in self.channel.lost().items():
             self._lose(rank, reason)
+            if self.here.rank != 0:  # which may not find out by itself
+                self.tell([0], {"kind": "lost", "rank": rank, "reason": reason[:LONGEST]})
         return found
 
     def rest(self) -> None:
         """Sleep before :meth:`hear` is called again, the longer the longer nothing has come."""
         self._pause = self.channel.rest(self._pause)
 
-    def tell_failure(self, error: BaseException) -> None:
-        """Let all others end, too, unless they know."""
-        if self.channel is None or self._all_know:
+    def end(self, error: BaseException | None = None) -> None:
+        """Say the last words: to ranks that were silent, to all where the fit has failed here."""
+        if self.channel is None:
             return
-        diverged = isinstance(error, DivergedError)
-        self.tell(
-            self.live, {"kind": "failed", "reason": str(error)[:LONGEST], "diverged": diverged}
-        )
-        self.channel.flush(_FAILURE_TOLD)
+        if self.here.rank == 0:
+            for rank in self.here.frozen:
+                self.channel.tell(rank, self.pool.message({"kind": "stop", "reason": DROPPED}))
+        if error is not None and not self._all_know:
+            diverged = isinstance(error, DivergedError)
+            self.tell(
+                self.live, {"kind": "failed", "reason": str(error)[:LONGEST], "diverged": diverged}
+            )
+        self.channel.close(_GOOD_BYE if error is None else _FAILURE_TOLD)
 
     def _take(self, rank, header):
         kind = header["kind"]
         if kind == "read":
             self.unread.discard(rank)
         elif kind == "lost":
-            self.channel.abandon(header["rank"], header["reason"])
-            self._drop(header["rank"], header["reason"])
+            if header["rank"] in self.live:
+                self.channel.abandon(header["rank"], header["reason"])
+                self._lose(header["rank"], header["reason"])
         elif kind == "hello":
             check_same(self.job, self.here.rank, rank, header["problem"])
             self.greeted.add(rank)
         elif kind == "failed":
             self._fail(rank, header)
-        elif kind == "stop":  # only rank 0 says so, to a rank that was silent
+        elif kind == "stop":  # it was silent, or somebody could not read its message
             self._left_behind()
 
     def _lose(self, rank, reason):

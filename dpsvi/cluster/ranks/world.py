@@ -44,6 +44,8 @@ class World:
         Whether a fit has failed here and nobody goes on with it.
     left : bool
         Whether the others have gone on without this rank.
+    fits : int
+        How many have begun here, this one included: as many as on all other ranks.
     unread : list of dpsvi.cluster.transports.buffers.Buffer
         The last messages of this rank, where they lie.
     early : list of (int, dpsvi.cluster.transports.messages.Message)
@@ -60,6 +62,7 @@ class World:
     frozen: set = field(default_factory=set)
     failed: bool = False
     left: bool = False
+    fits: int = 0
     unread: list = field(default_factory=list)
     early: list = field(default_factory=list)
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from dpsvi.cluster.transports import messages
 from dpsvi.cluster.transports.buffers import Buffer, Place
 from dpsvi.cluster.transports.messages import Message, Pool, parse, total_bytes
-from dpsvi.cluster.transports.neighbours import Neighbours
 from dpsvi.errors import LostRankError
 
 CHUNK = 2**30  # bytes; MPI counts are 32-bit
@@ -32,37 +31,47 @@ _ABANDONED: list = []
 
 
 class Channel:
-    """Sends and receives messages on a communicator of its own.
+    """Sends and receives the messages of one fit.
+
+    A rank may have begun the next fit while this one has not heard the last of the one before, and
+    what was on its way when a fit failed is left over: messages say of which fit they are.
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm
-        Nobody else may use it.  Errors must be returned, not fatal.
+    here : dpsvi.cluster.ranks.world.World
+        This process's place.  Nobody else may use its communicator `data`.
     pool : Pool
         Gives the buffers of what is received; takes back those of what was sent.
-    near : Neighbours or None
-        Ranks that can map what lies in the shared buffers of `pool`, and the other way round.
-    watch : callable or None
+    watch : callable
         Called by :meth:`lost`; returns the ranks that are lost now, with the reason.
+
+    Attributes
+    ----------
+    gone : dict of int
+        Ranks that are lost, with the reason.
     """
 
-    def __init__(
-        self, comm, pool: Pool, near: Neighbours | None = None,
-        watch: Callable[[], dict[int, str]] | None = None,
-    ):  # fmt: skip
-        self.comm, self.pool, self.near, self.watch = comm, pool, near, watch
-        self._longest = _POLL_NEAR if near is not None and near.everybody else POLLS[1]
-        self.gone: dict[int, str] = {}  # why
+    def __init__(self, here, pool: Pool, watch: Callable[[], dict[int, str]]):
+        self.here, self.comm, self.near, self.pool, self.watch = (
+            here, here.data, here.near, pool, watch
+        )  # fmt: skip
+        self._longest = _POLL_NEAR if self.near is not None and self.near.everybody else POLLS[1]
+        self.gone = dict.fromkeys(here.lost, "lost in an earlier fit")
         self._sending: list[tuple[int, list, Message, bool]] = []
         self._receiving: dict[int, tuple[list, object]] = {}
         self._arrived: deque[tuple[int, Message]] = deque()
         self._news: dict[int, str] = {}
         self._mapped: dict[int, dict[Place, Buffer]] = {}
+        early, here.early = here.early, []
+        for rank, message in early:
+            if rank not in self.gone:
+                self._arrive(rank, message)
 
     def send(self, rank: int, message: Message, keep: bool = False) -> None:
         """Begin to send; the buffer goes back to the pool when it is away, unless `keep`."""
         if rank in self.gone:
             return
+        message.header["fit"] = self.here.fits
         near = self.near is not None and rank in self.near
         if near and message.n_bytes >= messages.SHARED_FROM and not keep:
             message = self._note(rank, message)
@@ -80,6 +89,7 @@ class Channel:
 
     def tell(self, rank: int, message: Message) -> None:
         """Send a short message to a rank that is not waited for."""
+        message.header["fit"] = self.here.fits
 
         def start():
             _ABANDONED.append((message, self.comm.Isend(message.payload, rank, _TAG)))
@@ -98,10 +108,6 @@ class Channel:
         """Whether a message is on its way in, of which MPI has delivered a part."""
         return bool(self._receiving)
 
-    def put_back(self, found: Iterable[tuple[int, Message]]) -> None:
-        """Let messages that have been taken out arrive again, if their ranks are not lost."""
-        self._arrived.extend((rank, message) for rank, message in found if rank not in self.gone)
-
     def poll(self) -> Iterator[tuple[int, Message]]:
         """What has arrived by now, by rank of the sender."""
         self.look()
@@ -110,9 +116,8 @@ class Channel:
 
     def lost(self) -> dict[int, str]:
         """Ranks found lost since the last call, with the reason."""
-        if self.watch is not None:
-            for rank, reason in self.watch().items():
-                self._lose(rank, reason)
+        for rank, reason in self.watch().items():
+            self._lose(rank, reason)
         news, self._news = self._news, {}
         return news
 
@@ -139,13 +144,26 @@ class Channel:
             self.near.wait(pause)
         return min(self._longest, pause * 1.3)
 
-    def flush(self, seconds: float) -> bool:
-        """Wait until everything is sent, at most `seconds`; whether it is."""
+    def flush(self, seconds: float) -> None:
+        """Wait until everything is sent, at most `seconds`."""
         end = time.perf_counter() + seconds
         while self._sending and time.perf_counter() < end:
             self._guarded(self._test_sends)
             time.sleep(POLLS[0])
-        return not self._sending
+
+    def close(self, seconds: float) -> None:
+        """End: let what is on its way go through, at most for so long.
+
+        MPI may still write to what is left, and read it: its memory is never freed.  What others
+        have not read where it lies stays there until the end of the next fit.
+        """
+        self.flush(seconds)
+        end = time.perf_counter() + seconds
+        while self._receiving and time.perf_counter() < end:
+            self._guarded(self._test_receives)
+            time.sleep(POLLS[0])
+        _ABANDONED.extend([*self._sending, *self._receiving.values()])
+        self.here.unread = self.pool.unread()
 
     def abandon(self, rank: int, reason: str) -> None:
         """Forget all traffic with `rank`."""
@@ -163,11 +181,12 @@ class Channel:
         """Leave a message where it is, for `rank` to read; returns the note that says where."""
         _ = message.payload
         self.pool.lend(message.buffer, rank)
-        return self.pool.message({"kind": "lies", "place": list(message.buffer.place)})
+        header = {"kind": "lies", "place": list(message.buffer.place), "fit": self.here.fits}
+        return self.pool.message(header)
 
     def _found(self, rank, message) -> Message:
         """The message itself, where this is a note."""
-        if message.header.get("kind") != "lies":
+        if message.header["kind"] != "lies":
             return message
         place, mapped = Place(*message.header["place"]), self._mapped.setdefault(rank, {})
         if place not in mapped:
@@ -234,6 +253,14 @@ class Channel:
                 self._receiving.pop(rank, None)
 
     def _arrive(self, rank, message):
+        fit = message.header["fit"]
+        # A rank that is told to stop in the next fit was taken for lost in this one.
+        if fit != self.here.fits and message.header["kind"] != "stop":
+            if fit > self.here.fits:
+                self.here.early.append((rank, message))
+            else:
+                self.pool.give(message.buffer)
+            return
         try:
             self._arrived.append((rank, self._found(rank, message)))
         except OSError as error:  # its memory went with it, or may not be read after all

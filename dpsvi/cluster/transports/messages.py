@@ -100,6 +100,11 @@ class Pool:
             self._lent = [lent for lent in self._lent if lent[0] != rank]
         return gone
 
+    def unread(self) -> list[Buffer]:
+        """What readers still have."""
+        with self._lock:
+            return [buffer for _, buffer in self._lent if buffer.lent]
+
     def message(self, header: dict, **arrays) -> Message:
         """A message whose arrays are given, or left to be filled.
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpsvi.base import Model
 from dpsvi.expfam.normal_wishart import expected_log_det, to_standard
-from dpsvi.kernels.jit import inline_kernel, kernel
+from dpsvi.kernels.jit import inline_kernel, kernel, naming_kernel
 
 
 class Group(NamedTuple):
@@ -57,7 +57,7 @@ def from_arrays(name, local, shape, prior, hyper) -> Model:
     """A model of groups with these arrays; `hyper` is of :func:`pack`."""
     return Model(
         name=name, shape=shape, prior=prior, hyper=hyper, local=local,
-        scratch=partial(scratch_size, len(unpack.py_func(hyper)[0])),
+        scratch=partial(scratch_size, len(unpack(hyper)[0])),
     )  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def pack(natural, floor):
     return np.concatenate([[len(floor)], floor, natural])
 
 
-@inline_kernel
+@naming_kernel
 def unpack(hyper):
     """Least pivots of W_0^-1, (D,), and natural parameters of the prior."""
     n = int(hyper[0])

@@ -26,7 +26,7 @@ from dpsvi.families.mixtures import incomplete
 from dpsvi.families.mixtures.blocks import add_unvisited, load_block, normalise, to_changes, weigh
 from dpsvi.families.mixtures.components import Components, Prior
 from dpsvi.kernels.hyper import pack
-from dpsvi.kernels.jit import copy, inline_kernel, kernel
+from dpsvi.kernels.jit import copy, inline_kernel, kernel, naming_kernel
 
 
 class Options(NamedTuple):
@@ -45,7 +45,7 @@ class Options(NamedTuple):
     weights: np.ndarray  # what else the local step has to know of the weights' prior
 
 
-@inline_kernel
+@naming_kernel
 def options_of(hyper):
     """Name what :func:`dpsvi.kernels.hyper.pack` made of :class:`Options`."""
     n_components, n, n_axes = int(hyper[0]), int(hyper[1]), int(hyper[2])
@@ -95,7 +95,7 @@ def make_model(name, steps, prior: Prior, origins, first, weights, gaps=False) -
 
 def from_arrays(name, steps, shape, prior, hyper, gaps=False) -> Model:
     """The model with these arrays of :func:`make_model`; errors if they are no such arrays."""
-    options = options_of.py_func(hyper)
+    options = options_of(hyper)
     gaps = gaps or by_dimension.has_own_counts(options.prior, options.n_features)
     scratch = incomplete.scratch if gaps else _scratch
     return Model(
@@ -113,7 +113,7 @@ def with_gaps(model: Model, learned, from_arrays):
 
     `from_arrays` is :func:`from_arrays` with a name and steps.
     """
-    options = options_of.py_func(model.hyper)
+    options = options_of(model.hyper)
     n_components, n = options.origins.shape
     prior, hyper = model.prior, model.hyper
     if options.n_axes == 1 and not by_dimension.has_own_counts(options.prior, n):

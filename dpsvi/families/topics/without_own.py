@@ -18,6 +18,7 @@ from dpsvi.evaluation.completion import infer_documents, score, split_tokens
 from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.kernels.jit import FLAGS, abi, as_items, compile_local, copy
 from dpsvi.training.items import take
+from dpsvi.training.signals import Deferred
 from dpsvi.training.task import make_works
 
 MOST_DOCUMENTS = 2000
@@ -105,11 +106,13 @@ def _basis(state, items, chosen, offsets, n_topics):
     eta = np.broadcast_to(model.prior, model.shape)[:, :n_topics]
     n_words = model.shape[0] - model.common_rows
     basis = np.empty((offsets[-1], n_topics), FLOAT)
-    _compile(FLOAT)(
-        compile_local(model.local, model.real), state.shared, state.scale, model.hyper, items,
-        chosen, state.shared.totals.sum(axis=0), eta, eta[:n_words].sum(axis=0, dtype=np.float64),
-        topic_tokens(state, n_topics), model.common_rows, work, offsets, basis,
-    )  # fmt: skip
+    with Deferred():  # numba swallows what a signal raises while it takes a function
+        _compile(FLOAT)(
+            compile_local(model.local, model.real), state.shared, state.scale, model.hyper, items,
+            chosen, state.shared.totals.sum(axis=0), eta,
+            eta[:n_words].sum(axis=0, dtype=np.float64), topic_tokens(state, n_topics),
+            model.common_rows, work, offsets, basis,
+        )  # fmt: skip
     return basis
 
 

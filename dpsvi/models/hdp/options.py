@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpsvi.kernels.jit import inline_kernel
+from dpsvi.kernels.jit import naming_kernel
 
 
 class Options(NamedTuple):
@@ -21,7 +21,7 @@ class Options(NamedTuple):
     truncation: int  # K_d, sticks of a document
 
 
-@inline_kernel
+@naming_kernel
 def options_of(hyper, n_columns):
     """Name what :func:`dpsvi.kernels.hyper.pack` made of :class:`Options`."""
     n = n_columns

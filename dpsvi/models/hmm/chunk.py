@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi.expfam.gaussian import BLOCK
-from dpsvi.kernels.jit import inline_kernel, kernel
+from dpsvi.kernels.jit import kernel, naming_kernel
 
 INSIDE, BEGINS = 1, 2  # marks of a step: its statistics count; it is the first of its sequence
 _BLOCKS = 4  # least size of a chunk
@@ -46,7 +46,7 @@ def scratch(n_components: int, n: int, row: int, longest: int) -> int:
     return n_steps * (n + 2 * n_components + 3) + (n + 1 + n_components) * BLOCK + n_components
 
 
-@inline_kernel
+@naming_kernel
 def chunk_of(memory, n_components, n):
     """The :class:`Chunk` that lies in a vector of the length that :func:`scratch` says."""
     visits, memory = memory[:n_components], memory[n_components:]

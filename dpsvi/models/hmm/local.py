@@ -17,7 +17,7 @@ from dpsvi.expfam import by_dimension, categorical
 from dpsvi.expfam.gaussian import BLOCK, add_stats, log_densities, mirror
 from dpsvi.families.mixtures.components import standardise
 from dpsvi.kernels.digamma import digamma
-from dpsvi.kernels.jit import inline_kernel, kernel, template
+from dpsvi.kernels.jit import inline_kernel, kernel, naming_kernel, template
 from dpsvi.models.hmm import markov
 from dpsvi.models.hmm.chunk import BEGINS, INSIDE, ZERO, chunk_of, load
 
@@ -36,7 +36,7 @@ class Options(NamedTuple):
     prior: np.ndarray  # (columns,)
 
 
-@inline_kernel
+@naming_kernel
 def options_of(hyper):
     """Name what :func:`dpsvi.kernels.hyper.pack` made of :class:`Options`."""
     kind, marked, n_components, n = int(hyper[0]), int(hyper[1]), int(hyper[2]), int(hyper[3])
@@ -45,7 +45,7 @@ def options_of(hyper):
     return Options(kind, marked, n_components, n, floor, origins, rest[n_components * n :])
 
 
-@inline_kernel
+@naming_kernel
 def split(vector, n_components):
     """Views of u (K,), U (K, K) and the states' rows (K, width) in a vector of parameters."""
     first, square = n_components, n_components * n_components

@@ -26,7 +26,7 @@ from dpsvi.models.hmm.local import (
 
 def from_arrays(shape, prior, hyper) -> Model:
     """The model with these arrays of :func:`make_model`; errors if they are no such arrays."""
-    options = options_of.py_func(hyper)
+    options = options_of(hyper)
     n = options.n_features
     gaps = options.kind != CATEGORICAL and _has_own_counts(options)
     return Model(
@@ -60,11 +60,11 @@ def make_model(kind, marked, floor, origins, start, trans, states) -> Model:
 
 def with_gaps(model: Model, learned):
     """The model for steps with gaps, and ``lam - prior`` of `learned` as it counts there."""
-    options = options_of.py_func(model.hyper)
+    options = options_of(model.hyper)
     n_components, n = options.n_components, options.n_features
 
     def spread(vector):
-        start, trans, states = split.py_func(vector, n_components)
+        start, trans, states = split(vector, n_components)
         return np.concatenate([start, trans.ravel(), by_dimension.spread(states, n).ravel()])
 
     if options.kind == CATEGORICAL or _has_own_counts(options):
@@ -75,7 +75,7 @@ def with_gaps(model: Model, learned):
 
 
 def _has_own_counts(options):
-    states = split.py_func(options.prior, options.n_components)[2]
+    states = split(options.prior, options.n_components)[2]
     return by_dimension.has_own_counts(states, options.n_features)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi.kernels.fold import list_words
-from dpsvi.kernels.jit import inline_kernel, kernel
+from dpsvi.kernels.jit import inline_kernel, kernel, naming_kernel
 from dpsvi.kernels.normal import moments
 
 
@@ -25,7 +25,7 @@ class Prior(NamedTuple):
     noise_rate: float  # b_0
 
 
-@inline_kernel
+@naming_kernel
 def prior_of(hyper):
     """Name what :func:`dpsvi.kernels.hyper.pack` made of :class:`Prior`."""
     return Prior(int(hyper[0]), hyper[1], hyper[2], hyper[3], hyper[4], hyper[5])

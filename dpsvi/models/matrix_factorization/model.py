@@ -25,7 +25,7 @@ def from_arrays(shape, prior, hyper) -> Model:
     """The model with these arrays of :func:`make_model`; errors if they are no such arrays."""
     return Model(
         name="matrix_factorization", shape=shape, prior=prior, hyper=hyper, local=local,
-        scratch=partial(_scratch, prior_of.py_func(hyper).n_components), common_rows=1,
+        scratch=partial(_scratch, prior_of(hyper).n_components), common_rows=1,
     )  # fmt: skip
 
 

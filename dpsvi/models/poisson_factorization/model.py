@@ -65,7 +65,7 @@ def from_arrays(shape, prior, hyper) -> Model:
     return Model(
         name="poisson_factorization", shape=shape, prior=prior, hyper=hyper, local=local,
         scratch=partial(_scratch, shape), common_rows=shape[0], item_memory=shape[1],
-        nonnegative=True, used_columns=options_of.py_func(hyper).n_components,
+        nonnegative=True, used_columns=options_of(hyper).n_components,
     )  # fmt: skip
 
 

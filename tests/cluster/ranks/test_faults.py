@@ -102,7 +102,7 @@ def test_a_program_goes_on_without_a_frozen_rank(kind, wakes, corpus_file, tmp_p
     until((tmp_path / "training").exists)
     number = run.ranks()[2]
     os.kill(number, signal.SIGSTOP)
-    time.sleep(5)
+    until((tmp_path / "lost").exists)
     if wakes:
         os.kill(number, signal.SIGCONT)
     (tmp_path / "enough").touch()
@@ -118,7 +118,7 @@ def test_a_program_that_fails_beside_a_frozen_rank(kind, corpus_file, tmp_path):
     run = endless(kind, corpus_file, tmp_path, "raises")
     until((tmp_path / "training").exists)
     run.send(2, signal.SIGSTOP)
-    time.sleep(5)
+    until((tmp_path / "lost").exists)
     (tmp_path / "enough").touch()
     assert run.wait() != 0, run.err
     assert "something else" in run.err
@@ -292,6 +292,17 @@ def test_signals_leave_a_checkpoint(kind, number, corpus_file, tmp_path):
     passes = meta["step"] // STEPS_A_PASS + 20
     again = fit_alone(*faulty({}, "dpsvi", "resume", out, "--passes", passes, "--engine", "serial"))
     assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_a_signal_that_reaches_a_worker_later(kind, corpus_file, tmp_path):
+    """It has ended its fit by then, and does not end rank 0, which writes the model."""
+    out = tmp_path / "run"
+    run = launch(kind, 3, *arguments(corpus_file, out, 5000, faults={"signalled_late": [2]}))
+    until(lambda: training(out))
+    run.send(0, signal.SIGTERM)
+    assert run.wait() == 128 + signal.SIGTERM, run.err
+    assert DPSVILDA.load(out).n_batch_iter_ > 0
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)

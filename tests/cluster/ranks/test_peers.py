@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.fault, pytest.mark.mpi]
 PASSES = 40  # of fits that go on to the end: as many as the fit in one process makes
 
 
-def arguments(*given):
-    return fits.arguments(*given, "--strategy", "push_sum")
+def arguments(*given, faults=None):
+    return fits.arguments(*given, "--strategy", "push_sum", faults=faults)
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +118,52 @@ def test_a_peer_that_is_late_is_waited_for(kind, corpus_file, tmp_path):
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
+def test_a_signal_while_peers_wait_for_a_late_one(kind, corpus_file, tmp_path):
+    """The fit ends before any of them has made a step; there is a model, that of its beginning."""
+    out = tmp_path / "run"
+    faults = {"late": [1, 3.0], "signalled": [0, "tell"]}
+    run = launch(kind, 3, *arguments(corpus_file, out, PASSES, faults=faults))
+    assert run.wait() == 128 + signal.SIGTERM, run.err
+    assert "interrupted after 0 steps" in run.err
+    assert DPSVILDA.load(out).n_batch_iter_ == 0
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_a_signal_for_one_peer_during_a_checkpoint_ends_the_fit(kind, corpus_file, tmp_path):
+    """Its replica is handed over already; the next round ends, as rank 0 says: by an interrupt."""
+    out = tmp_path / "run"
+    given = arguments(
+        corpus_file, out, PASSES, "--checkpoint-seconds", "0.1", faults={"signalled": [1, "whole"]}
+    )
+    run = launch(kind, 3, *given)
+    assert run.wait() == 128 + signal.SIGINT, run.err
+    assert 0 < read_newest(out).meta["step"] < PASSES * STEPS_A_PASS
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_rank_0_fits_again_after_all_others_were_lost(kind, tmp_path):
+    program = faulty(
+        {"at_a_turn": [1, "freezes", 3]}, "mpi_fit", tmp_path / "fit", "collapsed", "max_iter=2",
+        'strategy="push_sum"', "silent_seconds=3", "fits=2",
+    )  # fmt: skip
+    run = launch(kind, 2, *program)
+    assert run.wait() == 0, run.err
+    assert json.loads((tmp_path / "fit-0.json").read_text())["items"] == 2 * 1300
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_a_peer_whose_message_cannot_be_read_is_done_without(kind, corpus_file, tmp_path):
+    """By all, though the others can read what it sends: else rank 0 would wait for its end."""
+    out = tmp_path / "run"
+    faults = {"shared_from": 0, "unreadable": [1, 2]}
+    run = launch(kind, 3, *arguments(corpus_file, out, PASSES, faults=faults))
+    until(lambda: (out / "run.log").exists() and lost(out, 2))
+    go_on(out)
+    assert run.wait() == 0, run.err
+    assert "rank 2 is lost (its message cannot be read: not to be found)" in run.err
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
 def test_rank_0_frozen_is_named_by_the_others(kind, corpus_file, tmp_path):
     """Peers could go on without it, but nobody else would write the model: all end with 5."""
     out = tmp_path / "run"
@@ -139,6 +185,18 @@ def test_signals_end_all_peers_with_a_checkpoint(kind, corpus_file, tmp_path):
     assert run.wait() == 128 + signal.SIGTERM, run.err
     assert DPSVILDA.load(out).n_batch_iter_ > 0, "the model so far is written, too"
     assert 0 < read_newest(out).meta["step"] < 5000 * STEPS_A_PASS
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_a_signal_that_reaches_some_peers_later(kind, corpus_file, tmp_path):
+    """They have ended their fit by then, and it does not break into what comes after."""
+    out = tmp_path / "run"
+    given = arguments(corpus_file, out, 5000, faults={"signalled_late": [0, 2]})
+    run = launch(kind, 3, *given)
+    until(lambda: training(out))
+    run.send(1, signal.SIGTERM)
+    assert run.wait() == 128 + signal.SIGTERM, run.err
+    assert DPSVILDA.load(out).n_batch_iter_ > 0
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)

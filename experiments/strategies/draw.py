@@ -7,7 +7,7 @@ import statistics
 from pathlib import Path
 
 from experiments.strategies.problems import GROUPS, PROBLEMS
-from experiments.strategies.table import median
+from experiments.strategies.table import median, middle_of
 
 _LABEL = "loss, hundredths of a nat"
 
@@ -71,7 +71,7 @@ def _workers(axis, record) -> None:
 
 def _groups(axis, record) -> None:
     """Loss where workers have data of their own kind, and where they have not."""
-    many = f"n = {record['workers'][len(record['workers']) // 2]}"
+    many = middle_of(record)
     own = f"{GROUPS} workers, one group each"
     _dots(axis, {many: _losses(record, many), own: _losses(record, "one group each")})
     _loss_axis(axis.xaxis, axis)
@@ -92,13 +92,13 @@ def _bytes(axis, record) -> None:
 
 def _slow(axis, record) -> None:
     """Time that a slow worker costs all."""
-    ratios = {}
+    ratios, many = {}, middle_of(record)
     for name, row in _rows(record):
-        slow, none = (median(row["seeds"], key, "seconds") for key in ("one slow", "none slow"))
+        slow, none = (median(row["seeds"], key, "seconds") for key in ("one slow", many))
         if slow is not None and none is not None:
             ratios[name] = slow / none
     _dots(axis, {"one slow": ratios})
-    axis.set_xlabel(f"time of a fit of {record['apart']} workers, one of them 10 times slower")
+    axis.set_xlabel(f"time of a fit, {many}, one of them 10 times slower")
     axis.set_xlim(left=0)
 
 

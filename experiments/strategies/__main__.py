@@ -1,8 +1,8 @@
 """``python -m experiments.strategies FOLDER``: every strategy beside every other.
 
 FOLDER holds docword.20news.txt.gz and labels.20news.txt.gz; digits come with scikit-learn.  Every
-fit of a problem makes the same number of passes over the same items, on ``engine="simulated"``,
-whose costs are measured once on this machine; two workers are real processes, too.  What is asked:
+fit of a problem makes the same number of passes over the same items, on ``engine="simulated"``
+with rough constants for its costs; two workers are real processes, too.  What is asked:
 
 * how far from serial SVI is the held-out score with n workers, who draw from all items?
 * how far with one of 20 groups a worker, so that no worker ever sees what another one does?
@@ -20,17 +20,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from dpsvi import strategies
-from dpsvi.cluster.virtual import Timing
 from experiments.provenance import described, provenance
 from experiments.strategies.draw import draw
 from experiments.strategies.measured import measure
-from experiments.strategies.problems import PROBLEMS
+from experiments.strategies.problems import PASSES, PROBLEMS
 from experiments.strategies.settings import OFFSETS, choices
 from experiments.strategies.table import killed, table
 from experiments.strategies.trial import Trials
@@ -47,7 +45,7 @@ def main(argv=None) -> None:
     parser.add_argument("--only", help="some strategies (all)")
     parser.add_argument("--fresh", action="store_true", help="make them again")
     parser.add_argument("--workers", default="4,16,64", help="n (%(default)s)")
-    parser.add_argument("--passes", type=int, help="in the place of the problem's own")
+    parser.add_argument("--passes", type=int, default=PASSES, help="%(default)s")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("experiments/results/strategies"))
     parser.add_argument(
@@ -79,8 +77,7 @@ def fits(problem: str, args, argv, path: Path) -> None:
         {"fit": seeds, "choice": TUNING_SEED, "split": 0},
     )  # fmt: skip
     made = PROBLEMS[problem](args.folder)
-    passes = args.passes or made.passes
-    asked = {"seeds_of_fits": seeds, "workers": workers, "passes": passes}
+    asked = {"seeds_of_fits": seeds, "workers": workers, "passes": args.passes}
     if path.exists():
         record = json.loads(path.read_text())
         before = {name: record[name] for name in asked}
@@ -88,10 +85,9 @@ def fits(problem: str, args, argv, path: Path) -> None:
             raise ValueError(
                 f"{path} holds fits with {before}, not with {asked}: use another --out"
             )
-        trials = Trials(made, passes, record["offset"], Timing(**record["timing"]))
     else:
-        record = {**source, "unit": made.unit, **asked, **begun(made, passes, seeds)}
-        trials = Trials(made, passes, record["offset"], Timing(**record["timing"]))
+        record = {**source, "unit": made.unit, **asked, **begun(made, args.passes, seeds)}
+    trials = Trials(made, args.passes, record["offset"])
     mark = {name: source[name] for name in ("date", "git")}
     for strategy in args.only.split(",") if args.only else strategies.names():
         if strategy in record["rows"] and not args.fresh:
@@ -108,7 +104,7 @@ def fits(problem: str, args, argv, path: Path) -> None:
         name: row["settings"] for name, row in record["rows"].items()
         if "two processes" not in row["seeds"][0]
     }  # fmt: skip
-    found = measure(args.folder, problem, passes, record["offset"], left, seeds)
+    found = measure(args.folder, problem, args.passes, record["offset"], left, seeds)
     for name, by_seed in found.items():
         for row, fit in zip(record["rows"][name]["seeds"], by_seed, strict=True):
             row["two processes"] = fit
@@ -116,17 +112,15 @@ def fits(problem: str, args, argv, path: Path) -> None:
 
 
 def begun(made, passes: int, seeds: list[int]) -> dict:
-    """What serial SVI finds: costs of work, the offset of the rates, scores."""
-    tried, timing = [], None
-    for offset in OFFSETS:
-        trials = Trials(made, passes, offset, timing)
-        tried.append(trials.fit(TUNING_SEED, "decay", {}, 1, tuning=True)["score"])
-        timing = trials.timing
-    trials = Trials(made, passes, OFFSETS[int(np.argmax(tried))], timing)
+    """What serial SVI finds: the offset of the rates, scores."""
+    tried = [
+        Trials(made, passes, offset).fit(TUNING_SEED, "decay", {}, 1, tuning=True)["score"]
+        for offset in OFFSETS
+    ]
+    trials = Trials(made, passes, OFFSETS[int(np.argmax(tried))])
     return {
         "offset": trials.offset, "offsets": dict(zip(map(str, OFFSETS), tried, strict=True)),
-        "serial": [trials.fit(seed, "decay", {}, 1) for seed in seeds],
-        "timing": asdict(timing), "rows": {},
+        "serial": [trials.fit(seed, "decay", {}, 1) for seed in seeds], "rows": {},
     }  # fmt: skip
 
 

@@ -19,20 +19,20 @@ from dpsvi.corpus import Corpus, load_corpus
 from experiments.quality.documents import read_labels
 
 GROUPS = 20
-DOCUMENTS, WORDS = 100, 3000  # of a newsgroup; the most frequent ones
-HELD_OUT = 300  # digits to choose with, and as many to score
+DOCUMENTS, WORDS = 60, 2000  # of a newsgroup; the most frequent ones
+HELD_OUT = 300  # items to choose with, and as many to score
+PASSES, BATCH = 3, 8
 FEATURES = 8  # of a digit as a point: principal components; and of a row of its image
 
 
 class Problem(NamedTuple):
-    """Data, and how a fit of so many passes is begun.
+    """Data, and how a fit is begun.
 
     Parameters
     ----------
     estimator : callable(**params) -> estimator
     train, tuning, test : dict
         Arguments of `fit`, and of the held-out score: for choosing, and for the table.
-    passes : int
     unit : str
         What the score, a held-out log-likelihood in nats, is the mean of.
     """
@@ -41,22 +41,21 @@ class Problem(NamedTuple):
     train: dict
     tuning: dict
     test: dict
-    passes: int
     unit: str
 
 
 def topics(folder: Path, local_step: str) -> Problem:
-    """LDA on a part of 20news: 20 topics, 500 documents to choose with, 1,000 to score."""
+    """LDA on a part of 20news: 1,200 documents, 2,000 words, 20 topics."""
     train, rest = load(folder, DOCUMENTS)
     counts = np.bincount(train.index, train.value, train.n_features)
     words = np.sort(np.argsort(-counts, kind="stable")[:WORDS])
     X, rest = train.to_csr()[:, words], rest.to_csr()[:, words]
     return Problem(
         partial(
-            DPSVILDA, 20, local_step=local_step, batch_size=16, doc_topic_prior=0.1,
+            DPSVILDA, 20, local_step=local_step, batch_size=BATCH, doc_topic_prior=0.1,
             topic_word_prior=0.03,
         ),
-        {"X": X}, {"X": rest[:500]}, {"X": rest[500:]}, 5, "token",
+        {"X": X}, {"X": rest[:HELD_OUT]}, {"X": rest[HELD_OUT : 2 * HELD_OUT]}, "token",
     )  # fmt: skip
 
 
@@ -87,15 +86,15 @@ def mixture(folder: Path) -> Problem:
     train, tuning, test = digits()
     components = PCA(FEATURES, random_state=0).fit(train)
     return Problem(
-        partial(DPSVIGaussianMixture, 10, batch_size=8),
-        *({"X": components.transform(X)} for X in (train, tuning, test)), 5, "point",
+        partial(DPSVIGaussianMixture, 10, batch_size=BATCH),
+        *({"X": components.transform(X)} for X in (train, tuning, test)), "point",
     )  # fmt: skip
 
 
 def chain(folder: Path) -> Problem:
     """Hidden Markov model: 1,180 digits as sequences of the 8 rows of their image, 10 states."""
     return Problem(
-        partial(DPSVIHMM, 10, batch_size=8), *(_sequences(X) for X in digits()), 5, "step"
+        partial(DPSVIHMM, 10, batch_size=BATCH), *(_sequences(X) for X in digits()), "step"
     )
 
 

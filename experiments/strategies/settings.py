@@ -25,20 +25,19 @@ CHOICES: dict[str, list[dict]] = {
     "pvi": [{}, {"local_steps": 1}, {"local_steps": 2}],
     "sda": [{}, {"local_steps": 1}, {"local_steps": 2}],
 }
-_OF_ESTIMATOR, _OF_CLUSTER = "local_steps", "global_rate"  # all others are of the strategy
+_OF_ESTIMATOR, _OF_CLUSTER = ("local_steps", "most_blind"), ("global_rate",)
 
 
 def choices(strategy: str) -> list[dict]:
     """What is tried for a strategy; for one that is not in the list its number of local steps."""
-    return CHOICES.get(strategy, [{}, {_OF_ESTIMATOR: 1}, {_OF_ESTIMATOR: 2}])
+    return CHOICES.get(strategy, [{}, {"local_steps": 1}, {"local_steps": 2}])
 
 
 def split(settings: dict) -> tuple[dict, dict]:
     """Options of the cluster, those of the strategy among them; parameters of the estimator."""
-    cluster, parameters, own = {}, {}, {}
-    for name, value in settings.items():
-        kind = {_OF_ESTIMATOR: parameters, _OF_CLUSTER: cluster}.get(name, own)
-        kind[name] = value
+    parameters = {name: settings[name] for name in _OF_ESTIMATOR if name in settings}
+    cluster = {name: settings[name] for name in _OF_CLUSTER if name in settings}
+    own = {name: settings[name] for name in settings.keys() - parameters.keys() - cluster.keys()}
     return {**cluster, "strategy_options": own}, parameters
 
 

@@ -46,10 +46,12 @@ class Trials:
     passes : int
     offset : float
         ``learning_offset`` of all estimators.
+    every : float
+        Passes between two looks at the score.
     """
 
-    def __init__(self, problem: Problem, passes: int, offset: float):
-        self.problem, self.passes, self.offset = problem, passes, offset
+    def __init__(self, problem: Problem, passes: int, offset: float, every: float = 0.5):
+        self.problem, self.passes, self.offset, self.every = problem, passes, offset, every
 
     def fit(
         self, seed: int, strategy: str, settings: dict, n: int, *, tuning: bool = False, **options
@@ -81,7 +83,7 @@ class Trials:
         try:
             model = self.problem.estimator(
                 max_iter=self.passes, learning_offset=self.offset, random_state=seed,
-                callbacks=[watch], evaluate_every=0.5, **parameters, **where,
+                callbacks=[watch], evaluate_every=self.every, **parameters, **where,
             )  # fmt: skip
             watch.model = model
             model.fit(**self.problem.train)

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from tools.corpus_writers import write
 
 from dpsvi import Cluster, strategies
+from experiments.strategies import few_bytes
 from experiments.strategies.__main__ import main
 from experiments.strategies.known import PROVED
 from experiments.strategies.measured import measure
@@ -133,3 +134,25 @@ def test_the_table_says_what_was_found():
     ) in said
     row["n = 4"] = {**fit(-4.99), "scores": [[0.5, -5.01], [1.0, -4.99]]}
     assert "| -1.0 | DivergedError | +20.0 | 4.0 times |" in table(record, {})
+
+
+def test_few_bytes_without_a_master(folder, monkeypatch):
+    monkeypatch.setattr(few_bytes, "N_NODES", 2)
+    monkeypatch.setattr(few_bytes, "N_TOPICS", 3)
+    free = {"local_steps": 2, "most_blind": None}
+    cases = [("serial", {}, 1), ("ownership", free, 1), ("push_rows", {"share": 0.1}, 1)]
+    monkeypatch.setattr(few_bytes, "CASES", cases[:2])
+    few_bytes.main([str(folder), "--out", str(folder / "out")])
+    found = json.loads((folder / "out/few-bytes.json").read_text())
+    monkeypatch.setattr(few_bytes, "CASES", cases)
+    few_bytes.main([str(folder), "--out", str(folder / "out")])
+    again = json.loads((folder / "out/few-bytes.json").read_text())
+    assert again["cases"][:2] == found["cases"] and len(again["cases"]) == 3
+    # A block of ownership is half of the matrix, and goes there and back at every second step.
+    assert 2 <= again["cases"][1]["dense"] / again["cases"][1]["bytes"] < 8
+    assert "| serial | default | 1 |" in (folder / "out/few-bytes.md").read_text()
+    case = {"strategy": "gossip", "settings": {}, "passes": 1, "score": -5.05, "bytes": 20.0,
+            "dense": 1000.0}  # fmt: skip
+    serial = {**case, "strategy": "serial", "score": -5.0}
+    said = few_bytes.table({"cases": [serial, case]}).splitlines()[-1]
+    assert said == "| gossip | default | 1 | -5.0500 | +5.1 % | +1.00 % | 1/50 |"

@@ -110,7 +110,7 @@ def _slow(axis, record) -> None:
         if slow is not None and none is not None:
             ratios[name] = slow / none
     _dots(axis, {"one slow": ratios})
-    axis.set_xlabel(f"time of a fit, {many}, one of them 10 times slower")
+    axis.set_xlabel(f"times as long a fit, {many}, with one 10 times slower")
     axis.set_xlim(left=0)
 
 

@@ -1,16 +1,18 @@
-"""``python -m experiments.strategies FOLDER``: every strategy beside every other, SIMULATED.
+"""``python -m experiments.strategies FOLDER``: every strategy beside every other.
 
-FOLDER holds docword.20news.txt.gz and labels.20news.txt.gz; the mixture and the chain are drawn.
-Every fit of a problem makes the same number of passes over the same items, on
-``engine="simulated"``, whose costs are measured once on this machine.  What is asked:
+FOLDER holds docword.20news.txt.gz and labels.20news.txt.gz; digits come with scikit-learn.  Every
+fit of a problem makes the same number of passes over the same items, on ``engine="simulated"``
+with rough constants for its costs; two workers are real processes, too.  What is asked:
 
 * how far from serial SVI is the held-out score with n workers, who draw from all items?
 * how far with one of 20 groups a worker, so that no worker ever sees what another one does?
 * how soon is it as good as serial SVI, how many bytes does an item cost?
 * how much longer does a fit take in which one worker is ten times slower?
 
-Each strategy may first choose from three settings, on items and with a seed of their own.  What was
-run is kept in ``runs-PROBLEM.json`` and is not run again while revision and arguments are the same.
+Serial SVI chooses the offset of the rates, which all others take over, from three; then each
+strategy chooses from three settings of its own, on items and with a seed for that.  What is on
+record in PROBLEM.json is not made again, whatever revision it was made with (it says which), so
+that the command may be stopped at any time and given again; ``--fresh`` makes strategies again.
 """
 
 from __future__ import annotations
@@ -18,16 +20,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
+
 from dpsvi import strategies
-from dpsvi.cluster.virtual import Timing
 from experiments.provenance import described, provenance
 from experiments.strategies.draw import draw
-from experiments.strategies.problems import GROUPS, PROBLEMS
-from experiments.strategies.settings import choices
-from experiments.strategies.table import table
+from experiments.strategies.measured import measure
+from experiments.strategies.problems import PASSES, PROBLEMS
+from experiments.strategies.settings import OFFSETS, choices
+from experiments.strategies.table import killed, table
 from experiments.strategies.trial import Trials
 
 TUNING_SEED = 1000
@@ -40,13 +43,9 @@ def main(argv=None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--problems", default=",".join(PROBLEMS), help="%(default)s")
     parser.add_argument("--only", help="some strategies (all)")
-    parser.add_argument(
-        "--settings", type=json.loads, default={}, metavar="JSON",
-        help="settings of strategies, by name, that have no choice",
-    )  # fmt: skip
+    parser.add_argument("--fresh", action="store_true", help="make them again")
     parser.add_argument("--workers", default="4,16,64", help="n (%(default)s)")
-    parser.add_argument("--apart", type=int, default=8, help="n beside one that is slow")
-    parser.add_argument("--passes", type=int, help="in the place of the problem's own")
+    parser.add_argument("--passes", type=int, default=PASSES, help="%(default)s")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("experiments/results/strategies"))
     parser.add_argument(
@@ -54,50 +53,75 @@ def main(argv=None) -> None:
     )
     args = parser.parse_args(argv)
     args.out.mkdir(parents=True, exist_ok=True)
-    names = args.only.split(",") if args.only else strategies.names()
     for problem in args.problems.split(","):
         path = args.out / f"{problem}.json"
         if not args.redraw:
-            fits(problem, names, args, argv, path)
+            fits(problem, args, argv, path)
         record = json.loads(path.read_text())
-        text = f"# Strategies, simulated: {problem}\n\n{described(record)}\n\n{table(record)}"
-        path.with_suffix(".md").write_text(text)
+        text = f"{described(record)}\n\n{table(record, killed(args.out))}"
+        path.with_suffix(".md").write_text(f"# Strategies: {problem}\n\n{text}")
     draw(args.out)
 
 
-def fits(problem: str, names: list[str], args, argv, path: Path) -> None:
-    """Make the fits of a problem that `path` lacks."""
+def fits(problem: str, args, argv, path: Path) -> None:
+    """Make the fits of a problem that `path` lacks.
+
+    Raises
+    ------
+    ValueError
+        There are fits with other numbers of workers, seeds or passes.
+    """
     seeds, workers = list(range(args.seeds)), [int(n) for n in args.workers.split(",")]
     source = provenance(
-        "experiments.strategies", argv, ["numpy", "numba"],
+        "experiments.strategies", argv, ["numpy", "numba", "scikit-learn", "mpi4py"],
         {"fit": seeds, "choice": TUNING_SEED, "split": 0},
     )  # fmt: skip
     made = PROBLEMS[problem](args.folder)
-    asked = {"seeds": seeds, "workers": workers, "apart": args.apart, "passes": args.passes}
-    record = {**source, "simulated": True, "unit": made.unit, **asked, "rows": {}}
+    asked = {"seeds_of_fits": seeds, "workers": workers, "passes": args.passes}
     if path.exists():
-        before = json.loads(path.read_text())
-        same = before["git"] == source["git"] and not source["git"]["modified"]
-        if same and all(before.get(key) == value for key, value in asked.items()):
-            record = before
-    trials = Trials(made, args.passes)
-    if "timing" in record:
-        trials.timing = Timing(**record["timing"])
+        record = json.loads(path.read_text())
+        before = {name: record[name] for name in asked}
+        if before != asked:
+            raise ValueError(
+                f"{path} holds fits with {before}, not with {asked}: use another --out"
+            )
     else:
-        record["serial"] = [trials.fit(seed, "decay", {}, 1) for seed in seeds]
-        record["timing"] = asdict(trials.timing)
-    for strategy in names:
-        if strategy in record["rows"]:
+        record = {**source, "unit": made.unit, **asked, **begun(made, args.passes, seeds)}
+    trials = Trials(made, args.passes, record["offset"])
+    mark = {name: source[name] for name in ("date", "git")}
+    for strategy in args.only.split(",") if args.only else strategies.names():
+        if strategy in record["rows"] and not args.fresh:
             continue
-        given = args.settings.get(strategy)
-        tried = choices(strategy) if given is None else [given]
+        tried = choices(strategy)
         settings, scores = trials.tune(strategy, tried, workers[len(workers) // 2], TUNING_SEED)
-        rows = [trials.row(strategy, settings, seed, workers, args.apart, GROUPS) for seed in seeds]
+        rows = [trials.row(strategy, settings, seed, workers) for seed in seeds]
         record["rows"][strategy] = {
-            "settings": settings, "tried": tried, "scores": scores, "seeds": rows
+            "settings": settings, "tried": tried, "scores": scores, "seeds": rows, **mark
         }  # fmt: skip
         path.write_text(json.dumps(record) + "\n")
-        print(problem, table(record).splitlines()[-1], flush=True)
+        print(problem, strategy, settings, flush=True)
+    left = {
+        name: row["settings"] for name, row in record["rows"].items()
+        if "two processes" not in row["seeds"][0]
+    }  # fmt: skip
+    found = measure(args.folder, problem, args.passes, record["offset"], left, seeds)
+    for name, by_seed in found.items():
+        for row, fit in zip(record["rows"][name]["seeds"], by_seed, strict=True):
+            row["two processes"] = fit
+    path.write_text(json.dumps(record) + "\n")
+
+
+def begun(made, passes: int, seeds: list[int]) -> dict:
+    """What serial SVI finds: the offset of the rates, scores."""
+    tried = [
+        Trials(made, passes, offset).fit(TUNING_SEED, "decay", {}, 1, tuning=True)["score"]
+        for offset in OFFSETS
+    ]
+    trials = Trials(made, passes, OFFSETS[int(np.argmax(tried))])
+    return {
+        "offset": trials.offset, "offsets": dict(zip(map(str, OFFSETS), tried, strict=True)),
+        "serial": [trials.fit(seed, "decay", {}, 1) for seed in seeds], "rows": {},
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from pathlib import Path
 
 from experiments.strategies.problems import GROUPS, PROBLEMS
-from experiments.strategies.table import median
+from experiments.strategies.table import median, middle_of
 
 _LABEL = "loss, hundredths of a nat"
 
@@ -27,10 +28,11 @@ def draw(out: Path) -> None:
     for question, panel in (
         ("workers", _workers), ("groups", _groups), ("bytes", _bytes), ("slow", _slow)
     ):  # fmt: skip
-        figure, axes = plt.subplots(
-            1, len(records), figsize=(5.2 * len(records), 4.6), squeeze=False
-        )
-        for axis, (name, record) in zip(axes[0], records.items(), strict=True):
+        n_rows = -(-len(records) // 2)
+        figure, axes = plt.subplots(n_rows, 2, figsize=(10.4, 4.6 * n_rows), squeeze=False)
+        for axis in axes.flat[len(records) :]:
+            axis.remove()
+        for axis, (name, record) in zip(axes.flat, records.items(), strict=False):
             axis.set_title(f"{name}, simulated, medians of {len(record['serial'])} seeds", size=9)
             axis.grid(alpha=0.3)
             panel(axis, record)
@@ -71,7 +73,7 @@ def _workers(axis, record) -> None:
 
 def _groups(axis, record) -> None:
     """Loss where workers have data of their own kind, and where they have not."""
-    many = f"n = {record['workers'][len(record['workers']) // 2]}"
+    many = middle_of(record)
     own = f"{GROUPS} workers, one group each"
     _dots(axis, {many: _losses(record, many), own: _losses(record, "one group each")})
     _loss_axis(axis.xaxis, axis)
@@ -82,23 +84,33 @@ def _bytes(axis, record) -> None:
     condition = f"n = {record['workers'][-1]}"
     losses = _losses(record, condition)
     sizes = {name: median(row["seeds"], condition, "bytes") for name, row in _rows(record)}
-    for i, (name, loss) in enumerate(losses.items()):
-        axis.plot(sizes[name], loss, "o", ms=5, color=f"C{i % 10}")
-        axis.annotate(name, (sizes[name], loss), xytext=(4, 3), textcoords="offset points", size=7)
     axis.set_xscale("log")
     axis.set_xlabel(f"bytes an item, {condition}")
     _loss_axis(axis.yaxis, axis, "y")
+    for i, (name, loss) in enumerate(losses.items()):
+        axis.plot(sizes[name], loss, "o", ms=5, color=f"C{i % 10}")
+    axis.margins(x=0.25, y=0.1)
+    axis.autoscale_view()
+    free: dict[int, float] = {}  # by column, the height above which there is no name yet
+    for name, loss in sorted(losses.items(), key=lambda pair: pair[1]):
+        x, y = axis.transData.transform((sizes[name], loss))
+        column = round(x / 50)
+        height = max(y - 4, free.get(column, -math.inf))
+        free[column] = height + 12
+        up = (height - y) * 72 / axis.figure.dpi
+        place = (sizes[name], loss)
+        axis.annotate(name, place, xytext=(5, up), textcoords="offset points", size=7)
 
 
 def _slow(axis, record) -> None:
     """Time that a slow worker costs all."""
-    ratios = {}
+    ratios, many = {}, middle_of(record)
     for name, row in _rows(record):
-        slow, none = (median(row["seeds"], key, "seconds") for key in ("one slow", "none slow"))
+        slow, none = (median(row["seeds"], key, "seconds") for key in ("one slow", many))
         if slow is not None and none is not None:
             ratios[name] = slow / none
     _dots(axis, {"one slow": ratios})
-    axis.set_xlabel(f"time of a fit of {record['apart']} workers, one of them 10 times slower")
+    axis.set_xlabel(f"times as long a fit, {many}, with one 10 times slower")
     axis.set_xlim(left=0)
 
 

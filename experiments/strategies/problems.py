@@ -1,7 +1,8 @@
-"""What is fitted: topics of 20news, a mixture and a chain drawn from such models.
+"""What is fitted: topics of 20news, a mixture and a chain of handwritten digits; all is small.
 
 Every problem has items of 20 groups: the i-th training item is of group ``i % 20``, so that with
-``sharding="shard"`` each of 20 workers has one group, which nobody else has.
+``sharding="shard"`` each of 20 workers has one group, which nobody else has.  A group is a
+newsgroup, or about half of the images of a digit.
 """
 
 from __future__ import annotations
@@ -15,22 +16,23 @@ import numpy as np
 
 from dpsvi import DPSVIHMM, DPSVILDA, DPSVIGaussianMixture
 from dpsvi.corpus import Corpus, load_corpus
-from experiments.family import gaussian_mixture, hmm
 from experiments.quality.documents import read_labels
 
 GROUPS = 20
-STEPS = 20  # of a sequence
+DOCUMENTS, WORDS = 60, 2000  # of a newsgroup; the most frequent ones
+HELD_OUT = 300  # items to choose with, and as many to score
+PASSES, BATCH = 3, 8
+FEATURES = 8  # of a digit as a point: principal components; and of a row of its image
 
 
 class Problem(NamedTuple):
-    """Data, and how a fit of so many passes is begun.
+    """Data, and how a fit is begun.
 
     Parameters
     ----------
     estimator : callable(**params) -> estimator
     train, tuning, test : dict
         Arguments of `fit`, and of the held-out score: for choosing, and for the table.
-    passes : int
     unit : str
         What the score, a held-out log-likelihood in nats, is the mean of.
     """
@@ -39,20 +41,21 @@ class Problem(NamedTuple):
     train: dict
     tuning: dict
     test: dict
-    passes: int
     unit: str
 
 
 def topics(folder: Path, local_step: str) -> Problem:
-    """LDA on 20news: 50 topics, 1,000 documents to choose with, 1,000 to score."""
-    train, rest = load(folder)
+    """LDA on a part of 20news: 1,200 documents, 2,000 words, 20 topics."""
+    train, rest = load(folder, DOCUMENTS)
+    counts = np.bincount(train.index, train.value, train.n_features)
+    words = np.sort(np.argsort(-counts, kind="stable")[:WORDS])
+    X, rest = train.to_csr()[:, words], rest.to_csr()[:, words]
     return Problem(
         partial(
-            DPSVILDA, 50, local_step=local_step, batch_size=16, doc_topic_prior=0.1,
+            DPSVILDA, 20, local_step=local_step, batch_size=BATCH, doc_topic_prior=0.1,
             topic_word_prior=0.03,
         ),
-        {"X": train}, {"X": rest.select(np.arange(500))},
-        {"X": rest.select(np.arange(500, rest.n_items))}, 5, "token",
+        {"X": X}, {"X": rest[:HELD_OUT]}, {"X": rest[HELD_OUT : 2 * HELD_OUT]}, "token",
     )  # fmt: skip
 
 
@@ -77,46 +80,48 @@ def load(folder: Path, documents: int | None = None) -> tuple[Corpus, Corpus]:
 
 
 def mixture(folder: Path) -> Problem:
-    """Gaussian mixture: 20,000 points of 16 features, 20 overlapping components."""
-    X = gaussian_mixture.draw(np.random.default_rng(0), 24_000)
-    train, others = X[4000:], X[:4000]
+    """Gaussian mixture: 1,180 digits, 8 principal components, 10 components."""
+    from sklearn.decomposition import PCA
+
+    train, tuning, test = digits()
+    components = PCA(FEATURES, random_state=0).fit(train)
     return Problem(
-        partial(DPSVIGaussianMixture, 20, batch_size=32, init_params="kmeans"),
-        {"X": train[by_group(train)]}, {"X": others[:2000]}, {"X": others[2000:]}, 4, "point",
+        partial(DPSVIGaussianMixture, 10, batch_size=BATCH),
+        *({"X": components.transform(X)} for X in (train, tuning, test)), "point",
     )  # fmt: skip
 
 
 def chain(folder: Path) -> Problem:
-    """Hidden Markov model: 4,000 sequences of 20 steps, 10 states, 8 features."""
-    rng = np.random.default_rng(0)
-    truth = hmm.Truth(rng)
-    X = truth.draw(rng, 4000, STEPS).reshape(4000, STEPS, -1)
-    order = by_group(X.mean(axis=1))
-    tuning, test = (truth.draw(rng, 200, STEPS) for _ in range(2))
+    """Hidden Markov model: 1,180 digits as sequences of the 8 rows of their image, 10 states."""
     return Problem(
-        partial(DPSVIHMM, hmm.K, batch_size=32),
-        _sequences(X[order].reshape(-1, hmm.D)), _sequences(tuning), _sequences(test), 8, "step",
-    )  # fmt: skip
+        partial(DPSVIHMM, 10, batch_size=BATCH), *(_sequences(X) for X in digits()), "step"
+    )
 
 
 def _sequences(X) -> dict:
-    return {"X": X, "lengths": np.full(len(X) // STEPS, STEPS)}
+    rows = X.reshape(-1, FEATURES)
+    return {"X": rows, "lengths": np.full(len(X), len(rows) // len(X))}
 
 
-def by_group(features: np.ndarray) -> np.ndarray:
-    """An order of the rows in which the i-th is of group ``i % 20``.
+def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Images, (n, 64), of scikit-learn's handwritten digits: by group, to choose with, to score."""
+    from sklearn.datasets import load_digits
 
-    The groups are slices along the first principal component, equal in size.
-    """
-    centred = features - features.mean(axis=0)
-    first = np.linalg.svd(centred, full_matrices=False)[2][0]
-    places = np.argsort(centred @ first)
+    X, digit = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))
+    tuning, test, rest = np.split(order, [HELD_OUT, 2 * HELD_OUT])
+    return X[rest[by_group(digit[rest])]], X[tuning], X[test]
+
+
+def by_group(labels: np.ndarray) -> np.ndarray:
+    """An order of items in which the i-th is of group ``i % 20``: labels in order, cut in 20."""
+    places = np.argsort(labels, kind="stable")
     return places[: len(places) // GROUPS * GROUPS].reshape(GROUPS, -1).T.ravel()
 
 
 PROBLEMS: dict[str, Callable[[Path], Problem]] = {
     "lda": partial(topics, local_step="collapsed"),
-    "lda-mean-field": partial(topics, local_step="mean_field"),
     "gaussian-mixture": mixture,
     "hmm": chain,
+    "lda-mean-field": partial(topics, local_step="mean_field"),
 }

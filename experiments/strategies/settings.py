@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+# Of the rates, (t + offset)^-decay; serial SVI chooses for all.
+OFFSETS = (10.0, 100.0, 1000.0)
+
 # The first one is the strategy's default.  A strategy without options of its own is tried with the
 # number of local steps between two messages, which all others leave to the engine.
 CHOICES: dict[str, list[dict]] = {
     "a2cid2": [{"graph": "ring"}, {"graph": "torus"}, {"local_steps": 1}],
-    "decay": [{}, {"rate": 0.7}, {"local_steps": 2}],
+    "decay": [{}, {"global_rate": 0.7}, {"local_steps": 2}],
     "diloco": [{}, {"momentum": 0.5, "outer_rate": 0.5}, {"momentum": 0.0, "outer_rate": 1.0}],
-    "displacement": [{}, {"rate": 0.7}, {"rate": 0.5}],
+    "displacement": [{}, {"global_rate": 0.7}, {"global_rate": 0.5}],
     "elastic": [{}, {"alpha": 0.2}, {"alpha": 0.5}],
     "fedavg": [{}, {"fraction": 0.25}, {"fraction": 1.0}],
     "gala": [{}, {"graph": "exponential"}, {"graph": "complete"}],
@@ -22,18 +25,20 @@ CHOICES: dict[str, list[dict]] = {
     "pvi": [{}, {"local_steps": 1}, {"local_steps": 2}],
     "sda": [{}, {"local_steps": 1}, {"local_steps": 2}],
 }
-_LOCAL_STEPS = "local_steps"  # of the estimator, not of the strategy
+_OF_ESTIMATOR, _OF_CLUSTER = ("local_steps", "most_blind"), ("global_rate",)
 
 
 def choices(strategy: str) -> list[dict]:
     """What is tried for a strategy; for one that is not in the list its number of local steps."""
-    return CHOICES.get(strategy, [{}, {_LOCAL_STEPS: 1}, {_LOCAL_STEPS: 2}])
+    return CHOICES.get(strategy, [{}, {"local_steps": 1}, {"local_steps": 2}])
 
 
 def split(settings: dict) -> tuple[dict, dict]:
-    """Options of the strategy, parameters of the estimator."""
-    own = {name: value for name, value in settings.items() if name != _LOCAL_STEPS}
-    return own, {name: value for name, value in settings.items() if name not in own}
+    """Options of the cluster, those of the strategy among them; parameters of the estimator."""
+    parameters = {name: settings[name] for name in _OF_ESTIMATOR if name in settings}
+    cluster = {name: settings[name] for name in _OF_CLUSTER if name in settings}
+    own = {name: settings[name] for name in settings.keys() - parameters.keys() - cluster.keys()}
+    return {**cluster, "strategy_options": own}, parameters
 
 
 def named(settings: dict) -> str:

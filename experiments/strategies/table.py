@@ -2,54 +2,109 @@
 
 from __future__ import annotations
 
+import json
 import statistics
+from collections import Counter
+from pathlib import Path
 
+from experiments.strategies.known import PROVED
 from experiments.strategies.problems import GROUPS
 from experiments.strategies.settings import named
 from experiments.strategies.trial import SLOW
 
 TOLERANCE = 0.02  # nats: what "as good as serial SVI" allows
+LOSSES = ("one group each", "two processes")  # conditions besides numbers of workers
 
 
-def table(record: dict) -> str:
+def table(record: dict, killed: dict[str, str]) -> str:
     """Medians over seeds; losses are in hundredths of a nat below the score of serial SVI.
 
     Parameters
     ----------
     record : dict
-        What `__main__` writes: ``unit``, ``workers``, ``apart``, ``serial`` and ``rows``.
+        What `__main__` writes: ``unit``, ``workers``, ``offset``, ``serial`` and ``rows``.
+    killed : dict
+        By strategy, what :func:`killed` found.
     """
-    workers, apart, unit = record["workers"], record["apart"], record["unit"]
-    base = statistics.median(found["score"] for found in record["serial"])
-    middle = workers[len(workers) // 2]
-    serial_seconds = _reached(record["serial"], base)
-    conditions = [*(f"n = {n}" for n in workers), "one group each"]
+    workers, unit, serial = record["workers"], record["unit"], record["serial"]
+    base, middle = statistics.median(found["score"] for found in serial), middle_of(record)
+    serial_seconds = _reached(serial, base)
+    conditions = [*(f"n = {n}" for n in workers), *LOSSES]
     lines = [
-        f"Serial SVI: {base:.4f} nats per {unit}. What the others lose, in hundredths of a nat per "
-        f"{unit} (medians of {len(record['serial'])} seeds; less is better, below 0 is better than "
-        "serial), with n workers that draw from all items, and with "
-        f"{GROUPS} workers that have one of {GROUPS} groups each; by how much n = {middle} is "
-        f"sooner than serial SVI at {100 * TOLERANCE:g} hundredths below its last score; how much "
-        f"longer {apart} workers take if one of them is {SLOW:g} times slower; bytes an item, sent "
-        f"and received, at n = {workers[-1]}; fits with a parameter outside of its domain.\n",
+        f"Serial SVI: {base:.4f} nats per {unit}, between {_range(serial)} over {len(serial)} "
+        f"seeds, with an offset of the rates of {record['offset']:g}; {record['passes']} passes. "
+        f"What the others lose, in hundredths of a nat per {unit} (medians over seeds; less is "
+        "better, below 0 is better than serial): with n workers that draw from all items, with "
+        f"{GROUPS} workers that have one of {GROUPS} groups each (all these simulated), and with "
+        f"two workers that are real processes. By how much {middle} is sooner than serial SVI at "
+        f"{100 * TOLERANCE:g} hundredths below its last score, and how much longer it takes if one "
+        f"worker is {SLOW:g} times slower (simulated seconds); bytes an item, sent and received, "
+        f"at n = {workers[-1]}; of fits of four nodes, one of which is killed, how many ended with "
+        "valid parameters, and the least share of the items that was visited "
+        "(`python -m experiments.faults`); fits with a parameter outside of its domain, or that "
+        f"ended for such a reason; what is proved. Revisions: {_revisions(record)}.\n",
         f"| strategy | settings | {' | '.join(conditions)} | sooner | one slow | bytes an item "
-        "| outside |",
-        "| --- | --- |" + " ---: |" * (len(conditions) + 4),
+        "| one killed | outside | proved |",
+        "| --- | --- |" + " ---: |" * (len(conditions) + 5) + " --- |",
     ]
     for strategy, found in record["rows"].items():
         rows = found["seeds"]
         cells = [_loss(rows, name, base) for name in conditions]
         cells += [
-            _sooner(rows, f"n = {middle}", base, serial_seconds), _slow(rows),
-            _number(median(rows, f"n = {workers[-1]}", "bytes")), _outside(rows),
+            _sooner(rows, middle, base, serial_seconds), _slow(rows, middle),
+            _number(median(rows, f"n = {workers[-1]}", "bytes")), killed.get(strategy, "-"),
+            _outside(rows), PROVED[strategy],
         ]  # fmt: skip
         lines.append(f"| {strategy} | {named(found['settings'])} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_reasons(record)]) + "\n"
+
+
+def killed(folder: Path) -> dict[str, str]:
+    """What came of fits with a killed node, by strategy, from what `experiments.faults` kept."""
+    found = {}
+    for path in sorted(folder.glob("**/faults.json")):
+        for strategy, fits in json.loads(path.read_text())["rows"].items():
+            struck = [fit for fit in fits if fit["kind"] == "killed" and fit["struck"]]
+            most = max(fit["n_items"] for fit in fits)
+            least = min(fit["n_items"] for fit in struck) / most
+            valid = sum(fit["valid"] for fit in struck)
+            found[strategy] = f"{valid} of {len(struck)}, {100 * least:.0f} %"
+    return found
+
+
+def middle_of(record: dict) -> str:
+    """The condition of the middle number of workers, one of whom may be slow."""
+    return f"n = {record['workers'][len(record['workers']) // 2]}"
+
+
+def _range(serial) -> str:
+    scores = [found["score"] for found in serial]
+    return f"{min(scores):.4f} and {max(scores):.4f}"
+
+
+def _revisions(record) -> str:
+    marks = [record["git"], *(row["git"] for row in record["rows"].values())]
+    return ", ".join(sorted({mark["revision"][:7] for mark in marks}))
+
+
+def _reasons(record) -> list[str]:
+    """Why fits failed, and how many of each condition."""
+    lines = []
+    for strategy, found in record["rows"].items():
+        reasons = Counter(
+            (name, row[name]["failed"].splitlines()[0])
+            for row in found["seeds"] for name in row if "failed" in row[name]
+        )  # fmt: skip
+        lines += [
+            f"* `{strategy}`, {name}: {n} of {len(found['seeds'])} fits failed, {reason}"
+            for (name, reason), n in reasons.items()
+        ]
+    return ["", "Fits that failed:", "", *lines] if lines else []
 
 
 def median(rows: list[dict], name: str, key: str) -> float | None:
     """The median over seeds of one value of one condition; None: most have none."""
-    values = [row[name][key] for row in rows if key in row[name]]
+    values = [row[name][key] for row in rows if key in row.get(name, {})]
     return statistics.median(values) if 2 * len(values) > len(rows) else None
 
 
@@ -60,7 +115,8 @@ def _number(value) -> str:
 def _loss(rows, name, base) -> str:
     score = median(rows, name, "score")
     if score is None:
-        return next(row[name]["failed"].split(":")[0] for row in rows if "failed" in row[name])
+        failed = (row[name]["failed"] for row in rows if "failed" in row.get(name, {}))
+        return next(failed, "-").split(":")[0]
     return f"{100 * (base - score):+.1f}"
 
 
@@ -80,11 +136,11 @@ def _sooner(rows, name, base, serial_seconds) -> str:
     return "never" if not seconds or not serial_seconds else f"{serial_seconds / seconds:.1f} times"
 
 
-def _slow(rows) -> str:
-    slow, none = median(rows, "one slow", "seconds"), median(rows, "none slow", "seconds")
+def _slow(rows, middle) -> str:
+    slow, none = median(rows, "one slow", "seconds"), median(rows, middle, "seconds")
     return "-" if slow is None or none is None else f"{slow / none:.1f} times"
 
 
 def _outside(rows) -> str:
-    fits = [found for row in rows for found in row.values() if "outside" in found]
-    return f"{sum(found['outside'] > 0 for found in fits)} of {len(fits)}"
+    fits = [found for row in rows for found in row.values()]
+    return f"{sum(found.get('outside', 1.0) > 0 for found in fits)} of {len(fits)}"

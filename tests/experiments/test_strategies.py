@@ -2,17 +2,24 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from tools.corpus_writers import write
 
-from dpsvi import strategies
+from dpsvi import Cluster, strategies
+from experiments.strategies import few_bytes
 from experiments.strategies.__main__ import main
-from experiments.strategies.problems import GROUPS, by_group, load
+from experiments.strategies.known import PROVED
+from experiments.strategies.measured import measure
+from experiments.strategies.problems import GROUPS, PROBLEMS, by_group, digits, load
 from experiments.strategies.settings import CHOICES, choices, named, split
-from experiments.strategies.table import table
+from experiments.strategies.table import killed, table
+from experiments.strategies.trial import Trials
+
+RESULTS = Path(__file__).parents[2] / "experiments/results/strategies"
 
 
 @pytest.fixture
@@ -35,12 +42,13 @@ def test_the_documents_of_a_worker_are_of_one_group(folder):
     assert np.all(dense.argmax(axis=2) == np.arange(GROUPS))
 
 
-def test_groups_of_points_are_slices(rng):
-    points = rng.normal(size=(205, 3)) * [1.0, 10.0, 0.1]
-    order = by_group(points)
-    assert len(order) == 200 and len(set(order)) == 200
-    middles = points[order, 1].reshape(10, GROUPS)
-    assert np.all(np.diff(middles.max(axis=0)) * np.sign(middles[0, -1] - middles[0, 0]) > 0)
+def test_a_group_of_digits_is_half_of_one():
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 22))
+    found = labels[by_group(labels)].reshape(-1, GROUPS)
+    assert np.array_equal(found, np.broadcast_to(np.repeat(np.arange(10), 2), found.shape))
+    train, tuning, test = digits()
+    assert len(train) % GROUPS == 0 and len(tuning) == len(test) == 300
+    assert len({row.tobytes() for row in (*train, *tuning, *test)}) > 0.99 * (600 + len(train))
 
 
 def test_every_strategy_chooses_from_as_many_settings():
@@ -48,28 +56,59 @@ def test_every_strategy_chooses_from_as_many_settings():
     for name in strategies.names():
         assert len(choices(name)) == 3 and choices(name)[0] is not choices(name)[1]
         for settings in choices(name):
-            own, parameters = split(settings)
-            strategies.get(name)(**own)
+            given, parameters = split(settings)
+            Cluster(strategy=name, **given)
             assert parameters.keys() <= {"local_steps"}
     assert named({}) == "default" and named({"outer_rate": 0.5}) == "outer rate 0.5"
 
 
-def test_from_end_to_end(folder):
+def test_all_is_said_of_every_strategy():
+    assert list(PROVED) == strategies.names()
+    assert killed(RESULTS).keys() == PROVED.keys()
+
+
+def test_from_end_to_end(folder, monkeypatch):
+    def two(folder, problem, passes, offset, chosen, seeds):
+        asked.append(list(chosen))
+        return {name: [{"score": -3.0, "outside": 0.0}] for name in chosen}
+
+    asked = []
+    monkeypatch.setattr("experiments.strategies.__main__.measure", two)
     arguments = [
         str(folder), "--problems", "lda", "--only", "decay,gossip", "--workers", "2", "--seeds",
-        "1", "--passes", "1", "--apart", "2", "--out", str(folder / "out"),
+        "1", "--passes", "1", "--out", str(folder / "out"),
     ]  # fmt: skip
     main(arguments)
     found = json.loads((folder / "out/lda.json").read_text())
-    assert found["simulated"] and list(found["rows"]) == ["decay", "gossip"]
+    assert list(found["rows"]) == ["decay", "gossip"] and len(found["offsets"]) == 3
     row = found["rows"]["gossip"]["seeds"][0]
-    assert row.keys() == {"n = 2", "one group each", "none slow", "one slow"}
+    assert row.keys() == {"n = 2", "one group each", "one slow", "two processes"}
     assert row["n = 2"]["score"] < 0 == row["n = 2"]["outside"] and row["n = 2"]["bytes"] > 0
     assert len(found["rows"]["gossip"]["scores"]) == 3
     text = (folder / "out/lda.md").read_text()
-    assert text.startswith("# Strategies, simulated: lda") and "| gossip |" in text
+    assert text.startswith("# Strategies: lda") and "| gossip |" in text
     main([*arguments, "--redraw"])
     assert (folder / "out/lda.md").read_text() == text
+    # What is on record is not made again, unless it is asked for.
+    main(arguments)
+    assert json.loads((folder / "out/lda.json").read_text()) == found
+    main([*arguments, "--only", "gossip", "--fresh"])
+    again = json.loads((folder / "out/lda.json").read_text())
+    assert again["rows"]["decay"] == found["rows"]["decay"]
+    assert again["rows"]["gossip"]["seeds"] == found["rows"]["gossip"]["seeds"]
+    assert asked == [["decay", "gossip"], [], ["gossip"]]
+    with pytest.raises(ValueError, match="use another --out"):
+        main([*arguments, "--seeds", "2"])
+
+
+@pytest.mark.mpi
+def test_two_processes_end_as_near_as_virtual_workers(folder):
+    found = measure(folder, "lda", 2, 10.0, {"decay": {}, "gossip": {}}, [0])
+    trials = Trials(PROBLEMS["lda"](folder), 2, 10.0)
+    for name in ("decay", "gossip"):
+        virtual = trials.fit(0, name, {}, 2)
+        assert abs(found[name][0]["score"] - virtual["score"]) < 0.1
+        assert found[name][0]["outside"] == 0 < found[name][0]["bytes"]
 
 
 def test_the_table_says_what_was_found():
@@ -78,14 +117,42 @@ def test_the_table_says_what_was_found():
         return {"scores": scores, "score": score, "seconds": 2.0, "bytes": 1234.5, "outside": 0.0,
                 **more}  # fmt: skip
 
-    row = {"n = 4": fit(-5.1), "one group each": {"failed": "DivergedError: NaN"},
-           "none slow": fit(-5.1), "one slow": fit(-5.1, seconds=5.0, outside=0.1)}  # fmt: skip
-    record = {
-        "unit": "token", "workers": [4], "apart": 8, "serial": [fit(-5.0)],
-        "rows": {"decay": {"settings": {"rate": 0.5}, "seeds": [row, row]}},
+    row = {
+        "n = 4": fit(-5.1), "one group each": {"failed": "DivergedError: NaN"},
+        "one slow": fit(-5.1, seconds=5.0, outside=0.1), "two processes": fit(-5.2),
     }  # fmt: skip
-    assert table(record).splitlines()[-1] == (
-        "| decay | rate 0.5 | +10.0 | DivergedError | never | 2.5 times | 1,234 | 2 of 6 |"
-    )
+    git = {"revision": "0123456789", "modified": False}
+    record = {
+        "unit": "token", "workers": [4], "passes": 5, "offset": 10.0, "serial": [fit(-5.0)],
+        "git": git, "rows": {"decay": {"settings": {"rate": 0.5}, "seeds": [row, row], "git": git}},
+    }  # fmt: skip
+    said = table(record, {"decay": "30 of 30, 100 %"})
+    assert (
+        "| decay | rate 0.5 | +10.0 | DivergedError | +20.0 | never | 2.5 times | 1,234 "
+        "| 30 of 30, 100 % | 4 of 8 | nothing in this form |\n\nFits that failed:\n\n"
+        "* `decay`, one group each: 2 of 2 fits failed, DivergedError: NaN\n"
+    ) in said
     row["n = 4"] = {**fit(-4.99), "scores": [[0.5, -5.01], [1.0, -4.99]]}
-    assert "| -1.0 | DivergedError | 4.0 times |" in table(record)
+    assert "| -1.0 | DivergedError | +20.0 | 4.0 times |" in table(record, {})
+
+
+def test_few_bytes_without_a_master(folder, monkeypatch):
+    monkeypatch.setattr(few_bytes, "N_NODES", 2)
+    monkeypatch.setattr(few_bytes, "N_TOPICS", 3)
+    free = {"local_steps": 2, "most_blind": None}
+    cases = [("serial", {}, 1), ("ownership", free, 1), ("push_rows", {"share": 0.1}, 1)]
+    monkeypatch.setattr(few_bytes, "CASES", cases[:2])
+    few_bytes.main([str(folder), "--out", str(folder / "out")])
+    found = json.loads((folder / "out/few-bytes.json").read_text())
+    monkeypatch.setattr(few_bytes, "CASES", cases)
+    few_bytes.main([str(folder), "--out", str(folder / "out")])
+    again = json.loads((folder / "out/few-bytes.json").read_text())
+    assert again["cases"][:2] == found["cases"] and len(again["cases"]) == 3
+    # A block of ownership is half of the matrix, and goes there and back at every second step.
+    assert 2 <= again["cases"][1]["dense"] / again["cases"][1]["bytes"] < 8
+    assert "| serial | default | 1 |" in (folder / "out/few-bytes.md").read_text()
+    case = {"strategy": "gossip", "settings": {}, "passes": 1, "score": -5.05, "bytes": 20.0,
+            "dense": 1000.0}  # fmt: skip
+    serial = {**case, "strategy": "serial", "score": -5.0}
+    said = few_bytes.table({"cases": [serial, case]}).splitlines()[-1]
+    assert said == "| gossip | default | 1 | -5.0500 | +5.1 % | +1.00 % | 1/50 |"

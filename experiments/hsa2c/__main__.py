@@ -10,12 +10,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from experiments.hsa2c import figure5, figure6, speed, table
+from experiments.hsa2c import figure5, figure6, replicas, speed, table
 from experiments.hsa2c.runs import Runs
 from experiments.provenance import described, provenance
 
 OUT = Path("experiments/results/hsa2c")
-PARTS = {"figure5": figure5, "figure6": figure6, "table": table, "speed": speed}
+PARTS = {
+    "figure5": figure5, "figure6": figure6, "table": table, "speed": speed, "replicas": replicas,
+}  # fmt: skip
 
 
 def main(argv=None) -> None:
@@ -28,7 +30,7 @@ def main(argv=None) -> None:
     parser.add_argument("--nodes", type=lambda text: tuple(map(int, text.split(","))))
     parser.add_argument("--exchanges", type=int, default=8, help="of a worker (figure5)")
     parser.add_argument("--most-moves", type=int, default=600_000, help="of a fit (figure6)")
-    parser.add_argument("--moves", type=int, default=300_000, help="of a fit (table, speed)")
+    parser.add_argument("--moves", type=int, default=300_000, help="of a fit (table, speed, replicas)")
     parser.add_argument("--environments", default="cartpole,breakout", help="of the table")
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args(argv)

@@ -34,6 +34,8 @@ class ActorCritic(Training, BaseEstimator):
     ----------
     environment : str or object, default="cartpole"
         A module of :mod:`dpsvi.rl.environments`, by name, or anything with what such a module has.
+        ``"gymnasium:ID"``, for instance ``"gymnasium:CartPole-v1"``, is what ``gymnasium.make``
+        makes of the ID, played in the interpreter.
     algorithm : {"hsa2c", "pa3c", "da3c", "paac", "gala"}, default="hsa2c"
         What is chosen where the parameters below are None.  ``"hsa2c"``: the paper's, 8 games an
         agent, B = 16, a master with momentum that takes the mean of its workers.  ``"pa3c"``: one
@@ -191,7 +193,8 @@ class ActorCritic(Training, BaseEstimator):
     def resume(self, n_moves: int) -> ActorCritic:
         """Go on with a fit of so many moves from the newest checkpoint in `checkpoint_dir`.
 
-        With one thread in one process the end is the one it would have had, bit for bit.
+        With one thread in one process the end is the one it would have had, bit for bit; games of
+        gymnasium begin anew, since they cannot be kept.
 
         Parameters
         ----------
@@ -233,7 +236,18 @@ class ActorCritic(Training, BaseEstimator):
         return self._play(n_episodes, greedy, random_state)[0]
 
     def watch(self, *, greedy: bool = True, random_state: RandomState = 0) -> np.ndarray:
-        """The states of one episode, (moves, N_STATE), for the environment's ``draw``."""
+        """The states of one episode, (moves, N_STATE), for the environment's ``draw``.
+
+        Raises
+        ------
+        ValueError
+            The environment is one of gymnasium, whose states cannot be seen.
+        """
+        if hasattr(self._environment(), "opened"):
+            raise ValueError(
+                f"watch needs an environment whose states can be seen, got {self.environment!r}: "
+                "play it with `act`"
+            )
         return self._play(1, greedy, random_state, record=True)[1]
 
     def act(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import from_dtype, types
 
-from dpsvi.kernels.jit import inline_kernel, kernel
+from dpsvi.kernels.jit import abi, inline_kernel, kernel
 from dpsvi.rl import generator
 from dpsvi.rl.back_propagation import backward
 from dpsvi.rl.layers import forward, sizes
 from dpsvi.rl.optimizers import direct
-from dpsvi.rl.templates import observe, reset, step
+from dpsvi.rl.templates import cuts, observe, reset, step
 
 # Places in `hyper`; the description of the network follows.
 GAMMA, TRACE, ENTROPY, VALUE, CLIP, OPTIMIZER, FIRST, SECOND, EPSILON = range(9)
@@ -104,6 +105,14 @@ def parts(numbers, hyper):
     return theta, x, hidden, out, above, below, actions, rewards, ends, returns, transposed
 
 
+@inline_kernel
+def read(flat, scale, theta):
+    """``theta = scale * flat``, as far as `theta` goes."""
+    s = theta.dtype.type(scale)
+    for k in range(theta.shape[0]):
+        theta[k] = s * flat[k]
+
+
 def rollout(shared, scale, hyper, items, batch, work):
     """Template, a local step: play some moves of each game, and write minus the direction.
 
@@ -117,13 +126,10 @@ def rollout(shared, scale, hyper, items, batch, work):
     found = parts(work.scratch, hyper)
     theta, x, hidden, out, above, below, actions, rewards, ends, returns = found[:10]
     # RACE: other threads write to the rows meanwhile, the inconsistent reading of eq. (5).
-    flat, s = shared.rows.reshape(-1), shared.rows.dtype.type(scale)
-    for k in range(theta.shape[0]):
-        theta[k] = s * flat[k]
-
+    read(shared.rows.reshape(-1), scale, theta)
     random, games = work.kept[RANDOM : RANDOM + 1].view(np.uint64), work.kept[GAMES:]
     if work.kept[BEGUN] == 0:
-        generator.seed(random, (int(hyper[SEED]) << 32) + batch[0])
+        generator.seed(random, (int(hyper[SEED]) << 32) + int(batch[0]))
         for e in range(n_games):
             reset(games[e * size + OF_GAME : (e + 1) * size], random)
         work.kept[BEGUN] = 1
@@ -143,7 +149,7 @@ def rollout(shared, scale, hyper, items, batch, work):
             game[LAST] = action
             reward, ended = step(state, action, random)
             game[AGE] += 1
-            cut = hyper[LIMIT] > 0 and game[AGE] >= hyper[LIMIT] and not ended
+            cut = not ended and (cuts(state) or (hyper[LIMIT] > 0 and game[AGE] >= hyper[LIMIT]))
             if cut:  # the game would have gone on: what it was worth is in the last reward
                 observe(state, above[:inputs])
                 forward(theta, net, above, below, returns, 1, 0, 1)
@@ -189,6 +195,14 @@ def learn(shared, hyper, work):
         gradient[k] = -gradient[k]
     for i in range(work.touched.shape[0]):
         work.touched[i] = i
+
+
+def compile_parts(real: np.dtype) -> None:
+    """Compile what takes long of what :func:`rollout` calls, for games of the interpreter."""
+    shared_t, _, work_t, _ = abi(real)
+    vector, vector64 = types.Array(from_dtype(real), 1, "C"), types.float64[::1]
+    forward.compile((vector, vector64, vector, vector, vector, *[types.int64] * 3))
+    learn.compile((shared_t, vector64, work_t))
 
 
 @inline_kernel

@@ -14,7 +14,7 @@ import numpy as np
 from dpsvi.base import Items, Model
 from dpsvi.kernels.jit import as_items
 from dpsvi.rl import play
-from dpsvi.rl.environments import name_of
+from dpsvi.rl.environments import is_compiled, name_of
 from dpsvi.rl.network import Network
 from dpsvi.rl.optimizers import KEPT, NAMES
 from dpsvi.rl.templates import of
@@ -57,7 +57,7 @@ def model(environment, network: Network, settings: Settings, seed: int) -> Model
         shape=(n_rows, _COLUMNS), prior=np.zeros(1, np.float32),
         hyper=hyper(environment, network, settings, seed),
         local=of(play.rollout, environment), scratch=lambda longest: n_scratch,
-        learner="gradient",
+        learner="gradient", compiled=is_compiled(environment),
         thread_memory=play.GAMES + n_games * (play.OF_GAME + environment.N_STATE),
         optimizer=KEPT[settings.optimizer],
     )  # fmt: skip

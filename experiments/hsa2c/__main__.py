@@ -30,7 +30,7 @@ def main(argv=None) -> None:
     parser.add_argument("--nodes", type=lambda text: tuple(map(int, text.split(","))))
     parser.add_argument("--exchanges", type=int, default=8, help="of a worker (figure5)")
     parser.add_argument("--most-moves", type=int, default=600_000, help="of a fit (figure6)")
-    parser.add_argument("--moves", type=int, default=300_000, help="of a fit (table, speed, replicas)")
+    parser.add_argument("--moves", type=int, default=300_000, help="of a fit (others)")
     parser.add_argument("--environments", default="cartpole,breakout", help="of the table")
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args(argv)

@@ -36,14 +36,16 @@ class ActorCritic(Training, BaseEstimator):
         A module of :mod:`dpsvi.rl.environments`, by name, or anything with what such a module has.
         ``"gymnasium:ID"``, for instance ``"gymnasium:CartPole-v1"``, is what ``gymnasium.make``
         makes of the ID, played in the interpreter.
-    algorithm : {"hsa2c", "pa3c", "da3c", "paac", "gala"}, default="hsa2c"
+    algorithm : {"hsa2c", "pa3c", "ga3c", "da3c", "paac", "gala"}, default="hsa2c"
         What is chosen where the parameters below are None.  ``"hsa2c"``: the paper's, 8 games an
         agent, B = 16, a master with momentum that takes the mean of its workers.  ``"pa3c"``: one
-        game an agent, threads of one process (Hogwild A3C, Mnih et al. 2016).  ``"da3c"``: one game
-        a worker, whose every step, by an optimiser of its own, goes to the master (after Agarwal
-        and Duchi 2011).  ``"paac"``: 32 games of one agent, and workers in step (Clemente et al.
-        2017).  ``"gala"``: workers without a master that mix their parameters on a ring (Assran et
-        al. 2019).
+        game an agent, threads of one process (Hogwild A3C, Mnih et al. 2016).  ``"ga3c"``: 8 games
+        an agent of one process; the newest parameters choose each move, and what was played waits
+        for four steps before those of then learn from it (Babaeizadeh et al. 2017, whose queues
+        are of all agents and of any length).  ``"da3c"``: one game a worker, whose every step, by
+        an optimiser of its own, goes to the master (after Agarwal and Duchi 2011).  ``"paac"``: 32
+        games of one agent, and workers in step (Clemente et al. 2017).  ``"gala"``: workers
+        without a master that mix their parameters on a ring (Assran et al. 2019).
     hidden : tuple of int, default=(64, 64)
         Rectified units of the dense layers; none is a linear model.
     convolution : (int, int) or None, default=None
@@ -126,7 +128,7 @@ class ActorCritic(Training, BaseEstimator):
 
     def __init__(
         self, environment: Any = "cartpole", *,
-        algorithm: Literal["hsa2c", "pa3c", "da3c", "paac", "gala"] = "hsa2c",
+        algorithm: Literal["hsa2c", "pa3c", "ga3c", "da3c", "paac", "gala"] = "hsa2c",
         hidden: Sequence[int] = (64, 64), convolution: tuple[int, int] | None = None,
         learning_rate: float = 0.005, anneal: bool = True, gamma: float = 0.99, trace: float = 1.0,
         entropy: float = 0.01, value: float = 0.5, clip: float = 0.5,

@@ -1,8 +1,8 @@
 """The algorithms of the paper and its neighbours, as settings of one actor-critic.
 
 All of them make the same local step, on a network that several agents share.  They differ in how
-many games an agent plays at once, how many steps it makes before others hear of them, and how the
-changes of several workers become one.
+many games an agent plays at once, how long what it played waits, how many steps it makes before
+others hear of them, and how the changes of several workers become one.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class Algorithm(NamedTuple):
         Whether a worker has one thread only.
     needs_workers : bool
         Whether it needs an engine with workers.
+    queue : int
+        Steps of an agent that wait before it learns from them (:mod:`dpsvi.rl.waiting`).
     """
 
     n_games: int
@@ -34,6 +36,7 @@ class Algorithm(NamedTuple):
     cluster: Callable[[int], dict[str, Any]] | None
     one_thread: bool = False
     needs_workers: bool = False
+    queue: int = 0
 
 
 def _momentum(n_workers: int) -> dict[str, Any]:
@@ -51,6 +54,7 @@ def _named(strategy: str) -> Callable[[int], dict[str, Any]]:
 ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType({
     "hsa2c": Algorithm(8, 16, _momentum),
     "pa3c": Algorithm(1, None, None),
+    "ga3c": Algorithm(8, None, None, queue=4),
     "da3c": Algorithm(1, 1, _named("displacement"), one_thread=True, needs_workers=True),
     "paac": Algorithm(32, 1, _named("local_sgd"), one_thread=True),
     "gala": Algorithm(8, 1, _named("gala"), one_thread=True, needs_workers=True),

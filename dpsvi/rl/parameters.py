@@ -35,10 +35,11 @@ class Parameters:
         return Network(tuple(found.SHAPE), tuple(self.hidden), found.N_ACTIONS, convolution)
 
     def _settings(self) -> problem.Settings:
+        algorithm = ALGORITHMS[self.algorithm]
         return problem.Settings(
             self.gamma, self.trace, self.entropy, self.value, self.clip, self.optimizer,
-            *_MOMENTS[self.optimizer], self.n_games or ALGORITHMS[self.algorithm].n_games,
-            self.n_moves, self.sticky,
+            *_MOMENTS[self.optimizer], self.n_games or algorithm.n_games, self.n_moves,
+            self.sticky, algorithm.queue,
         )  # fmt: skip
 
     def _cluster(self) -> Cluster | None:

@@ -44,8 +44,8 @@ class ActorCritic(Training, BaseEstimator):
         for four steps before those of then learn from it (Babaeizadeh et al. 2017, whose queues
         are of all agents and of any length).  ``"da3c"``: one game a worker, whose every step, by
         an optimiser of its own, goes to the master (after Agarwal and Duchi 2011).  ``"paac"``: 32
-        games of one agent, and workers in step (Clemente et al. 2017).  ``"gala"``: workers
-        without a master that mix their parameters on a ring (Assran et al. 2019).
+        games, which all workers share, and these in step (Clemente et al. 2017).  ``"gala"``:
+        workers without a master that mix their parameters on a ring (Assran et al. 2019).
     hidden : tuple of int, default=(64, 64)
         Rectified units of the dense layers; none is a linear model.
     convolution : (int, int) or None, default=None

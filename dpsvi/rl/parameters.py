@@ -38,8 +38,8 @@ class Parameters:
         algorithm = ALGORITHMS[self.algorithm]
         return problem.Settings(
             self.gamma, self.trace, self.entropy, self.value, self.clip, self.optimizer,
-            *_MOMENTS[self.optimizer], self.n_games or algorithm.n_games, self.n_moves,
-            self.sticky, algorithm.queue,
+            *_MOMENTS[self.optimizer], self.n_games or algorithm.games(self._n_workers()),
+            self.n_moves, self.sticky, algorithm.queue,
         )  # fmt: skip
 
     def _cluster(self) -> Cluster | None:
@@ -47,10 +47,13 @@ class Parameters:
         engine, given = engines.get(self.engine), self.cluster
         if engine.options is None or (given is not None and given.strategy != Cluster.strategy):
             return given
-        n_workers = max(1, launched_size() - 1) if engine.collective else 1
-        n_workers = getattr(given, "n_workers", n_workers)
-        own = ALGORITHMS[self.algorithm].cluster(n_workers)
+        own = ALGORITHMS[self.algorithm].cluster(self._n_workers())
         return engine.options(**own) if given is None else replace(given, **own)
+
+    def _n_workers(self) -> int:
+        """Workers of the engine, 1 in one process."""
+        launched = max(1, launched_size() - 1) if engines.get(self.engine).collective else 1
+        return getattr(self.cluster, "n_workers", launched)
 
     def _check(self) -> None:
         """Raise ValueError or TypeError where a parameter is out of its range."""

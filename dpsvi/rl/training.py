@@ -68,7 +68,8 @@ class Training(Parameters):
             start = restore(checkpoint, state, 1, 1, n_updates)
             if (model.hyper != hyper).any():
                 raise ModelFormatError(
-                    f"{checkpoint.path}: the environment has changed since it was written"
+                    f"{checkpoint.path}: the environment has changed since it was written, or how "
+                    "many games a worker plays"
                 )
             history = list(checkpoint.meta["fit"]["history"])
             if not is_compiled(environment):

@@ -20,8 +20,12 @@ from experiments.hsa2c.runs import Runs
 NODES = (1, 3, 4, 8)
 LEARNING_RATES = (0.0025, 0.005, 0.01)
 FACTORS = {"n": lambda n: n, "sqrt(n)": math.sqrt, "1": lambda n: 1.0}
-ENTRANTS = ("gala", "paac", "paac, 32 games in all")
-PAAC_GAMES = 32
+# What plays how many games: a worker of n.  (Results are kept under the first of the two names.)
+ENTRANTS = {
+    "gala": ("gala, 8 games of each node", lambda n: 8),
+    "paac": ("paac, 32 games of each worker", lambda n: 32),
+    "paac, 32 games in all": ("paac, 32 games in all", lambda n: 32 // n),
+}
 EPISODES = 100
 
 
@@ -45,10 +49,10 @@ def make(runs: Runs, args) -> list[dict]:
 
 def score(settings: dict) -> dict:
     """Mean return of the last parameters of a fit whose replicas step with the rate ``step``."""
-    n, algorithm = settings["n"], settings["entrant"].partition(",")[0]
+    n, entrant = settings["n"], settings["entrant"]
     agent = ActorCritic(
-        algorithm=algorithm, learning_rate=settings["step"] / n, engine="simulated",
-        n_games=PAAC_GAMES // n if settings["entrant"] != algorithm else None,
+        algorithm=entrant[:4], n_games=ENTRANTS[entrant][1](n), engine="simulated",
+        learning_rate=settings["step"] / n,  # strategies of replicas multiply it by n
         n_evaluations=1, n_episodes=1, random_state=settings["seed"],
         cluster=VirtualCluster(
             n_workers=n, timing=Timing(step=1e-4, value=0.0), seed=settings["seed"],
@@ -67,7 +71,8 @@ def table(rows: list[dict]) -> list[str]:
     for entrant in dict.fromkeys(row["entrant"] for row in rows):
         mine = [row for row in rows if row["entrant"] == entrant]
         lines += [
-            f"{entrant}, {mine[0]['moves']:,} moves, {len(mine[0]['scores'])} seeds.", "",
+            f"{ENTRANTS[entrant][0]}; {mine[0]['moves']:,} moves, {len(mine[0]['scores'])} seeds.",
+            "",
             f"| n | learning rate | {' | '.join(f'times {name}' for name in FACTORS)} |",
             "|---|---|" + "---:|" * len(FACTORS),
         ]  # fmt: skip

@@ -2,8 +2,8 @@
 
 Those with workers are simulated, four of them on the paced cluster with a link of 1 Gbit/s, and
 the seconds are its; one thread is a worker of it that sends nothing, and PA3C and GA3C are two
-threads of this machine.  The learning rate of each is chosen from the same grid with another seed.  The score
-is that of the last parameters, of 100 fresh greedy episodes.
+threads of this machine.  The learning rate of each is chosen from the same grid with another seed.
+The score is that of the last parameters, of 100 fresh greedy episodes.
 """
 
 from __future__ import annotations

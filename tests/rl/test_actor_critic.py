@@ -310,3 +310,12 @@ def test_settings_reach_the_kernel():
         0.5, 0.25, 3, 7,
     ]  # fmt: skip
     assert [hyper[k] for k in (play.LIMIT, play.SEED, play.N_STATE)] == [500, 11, 4]
+
+
+def test_workers_in_step_share_32_games():
+    for n, games in ((1, 32), (3, 10), (4, 8), (40, 1)):
+        agent = ActorCritic(algorithm="paac", engine="simulated", cluster=virtual(n))
+        assert agent._settings().n_games == games
+    assert ActorCritic(algorithm="paac", engine="serial")._settings().n_games == 32
+    other = ActorCritic(algorithm="gala", engine="simulated", cluster=virtual(4))
+    assert other._settings().n_games == 8

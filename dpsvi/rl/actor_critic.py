@@ -52,7 +52,8 @@ class ActorCritic(Training, BaseEstimator):
         Filters and size of a first layer that is a convolution; (16, 3) is that of MinAtar.
     learning_rate : float, in (0, 1], default=0.005
         Of the first step.  Where every worker has parameters of its own (``"paac"``, ``"gala"``),
-        n of them each step with ``n learning_rate``, since a mean moves by 1/n.
+        n of them each step with ``sqrt(n) learning_rate``, with ``"sgd"`` ``n learning_rate``:
+        their mean moves by 1/n of a step.
     anneal : bool, default=True
         Whether the rate falls along a line, to a thousandth.
     gamma : float, in [0, 1], default=0.99

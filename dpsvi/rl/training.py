@@ -82,9 +82,10 @@ class Training(Parameters):
                 lambda: {"seed": seed, "params": self._comparable(), "history": history},
             )
         report: dict = {}
+        rates = partial(self._rates, n_updates, self._of_a_replica())
         job = Job(
-            state, problem.steps(n_updates), start.passes, partial(self._rates, n_updates),
-            n_threads, self.local_steps or algorithm.local_steps,
+            state, problem.steps(n_updates), start.passes, rates, n_threads,
+            self.local_steps or algorithm.local_steps,
             observe_every=1 / self.n_evaluations,
             observer=partial(self._look, history, report, moves, model.hyper, seed),
             checkpoint=folder, seconds=start.seconds, cluster=self._cluster(),
@@ -104,10 +105,10 @@ class Training(Parameters):
         self.history_, self.exchanges_ = history, report
         self.n_moves_ = state.step * moves
 
-    def _rates(self, n_updates, t) -> np.ndarray:
+    def _rates(self, n_updates, factor, t) -> np.ndarray:
         t = np.asarray(t, np.float64)
         left = 1 - t / n_updates if self.anneal else np.ones_like(t)
-        return self.learning_rate * np.maximum(left, 1e-3)
+        return factor * self.learning_rate * np.maximum(left, 1e-3)
 
     def _look(self, history, report, moves, hyper, seed, event) -> bool:
         """Evaluate the parameters as they are; whether the fit has reached its end."""

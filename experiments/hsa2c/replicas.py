@@ -3,8 +3,8 @@
 The mean of n replicas moves by 1/n of what each of them moves.  With steps of n times the learning
 rate all together move as fast as one process does, counted in moves; but a step of Adam is as
 long as its rate, whatever the gradient, and a replica has to bear it.  So n times the rate stands
-here beside its root and the rate as it is: SIMULATED, every step and exchange is executed.  The
-score is that of the last parameters, of 100 fresh greedy episodes.
+here beside the root of n and the rate as it is: SIMULATED, every step and exchange is executed.
+The score is that of the last parameters, of 100 fresh greedy episodes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def score(settings: dict) -> dict:
     n, entrant = settings["n"], settings["entrant"]
     agent = ActorCritic(
         algorithm=entrant[:4], n_games=ENTRANTS[entrant][1](n), engine="simulated",
-        learning_rate=settings["step"] / n,  # strategies of replicas multiply it by n
+        learning_rate=settings["step"] / math.sqrt(n),  # a replica's step is the root times as long
         n_evaluations=1, n_episodes=1, random_state=settings["seed"],
         cluster=VirtualCluster(
             n_workers=n, timing=Timing(step=1e-4, value=0.0), seed=settings["seed"],

@@ -319,3 +319,25 @@ def test_workers_in_step_share_32_games():
     assert ActorCritic(algorithm="paac", engine="serial")._settings().n_games == 32
     other = ActorCritic(algorithm="gala", engine="simulated", cluster=virtual(4))
     assert other._settings().n_games == 8
+
+
+@pytest.mark.parametrize("optimizer, algorithm, factor", [
+    ("adam", "paac", 2), ("adam", "gala", 2), ("rmsprop", "paac", 2), ("adam", "hsa2c", 1),
+    ("sgd", "paac", 4),
+])  # fmt: skip
+def test_replicas_step_by_the_root_of_their_number(optimizer, algorithm, factor):
+    """By what four workers moved in their only step, from the same parameters."""
+    told = dict(algorithm=algorithm, optimizer=optimizer, n_games=8, anneal=False, clip=1e-3)
+    cluster = virtual(4, strategy="displacement") if algorithm == "hsa2c" else virtual(4)
+    rate, alone = 1e-3, algorithm == "hsa2c"
+    agent = ActorCritic(
+        engine="simulated", cluster=cluster, learning_rate=rate, local_steps=1, random_state=0,
+        n_evaluations=1, n_episodes=1, hidden=(), **told,
+    )  # fmt: skip
+    seed = np.random.RandomState(0).randint(np.iinfo(np.int32).max)
+    start = agent._network().start(np.random.default_rng(seed))
+    moved = np.abs(agent.fit(1 if alone else 4 * 8 * agent.n_moves).parameters_ - start)
+    if optimizer == "adam":
+        assert moved.max() == pytest.approx(factor * rate, rel=0.05)
+    else:  # a mean of clipped gradients: the mean square of rmsprop begins at 1
+        assert 0.3 < np.linalg.norm(moved) / (factor * rate * 1e-3) < 1.01

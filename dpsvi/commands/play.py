@@ -13,8 +13,10 @@ def add_arguments(parser) -> None:
     from dpsvi.rl import environments
     from dpsvi.rl.algorithms import ALGORITHMS
 
-    parser.add_argument("environment", choices=environments.names(), metavar="ENVIRONMENT",
-                        help="one of %(choices)s")  # fmt: skip
+    parser.add_argument(
+        "environment", metavar="ENVIRONMENT",
+        help=f"one of {', '.join(environments.names())}, or gymnasium:ID",
+    )  # fmt: skip
     parser.add_argument(
         "--moves", type=int, default=1_000_000, metavar="N", help="of all agents [%(default)s]"
     )

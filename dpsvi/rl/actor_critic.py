@@ -34,21 +34,26 @@ class ActorCritic(Training, BaseEstimator):
     ----------
     environment : str or object, default="cartpole"
         A module of :mod:`dpsvi.rl.environments`, by name, or anything with what such a module has.
-    algorithm : {"hsa2c", "pa3c", "da3c", "paac", "gala"}, default="hsa2c"
+        ``"gymnasium:ID"``, for instance ``"gymnasium:CartPole-v1"``, is what ``gymnasium.make``
+        makes of the ID, played in the interpreter.
+    algorithm : {"hsa2c", "pa3c", "ga3c", "da3c", "paac", "gala"}, default="hsa2c"
         What is chosen where the parameters below are None.  ``"hsa2c"``: the paper's, 8 games an
         agent, B = 16, a master with momentum that takes the mean of its workers.  ``"pa3c"``: one
-        game an agent, threads of one process (Hogwild A3C, Mnih et al. 2016).  ``"da3c"``: one game
-        a worker, whose every step, by an optimiser of its own, goes to the master (after Agarwal
-        and Duchi 2011).  ``"paac"``: 32 games of one agent, and workers in step (Clemente et al.
-        2017).  ``"gala"``: workers without a master that mix their parameters on a ring (Assran et
-        al. 2019).
+        game an agent, threads of one process (Hogwild A3C, Mnih et al. 2016).  ``"ga3c"``: 8 games
+        an agent of one process; the newest parameters choose each move, and what was played waits
+        for four steps before those of then learn from it (Babaeizadeh et al. 2017, whose queues
+        are of all agents and of any length).  ``"da3c"``: one game a worker, whose every step, by
+        an optimiser of its own, goes to the master (after Agarwal and Duchi 2011).  ``"paac"``: 32
+        games, which all workers share, and these in step (Clemente et al. 2017).  ``"gala"``:
+        workers without a master that mix their parameters on a ring (Assran et al. 2019).
     hidden : tuple of int, default=(64, 64)
         Rectified units of the dense layers; none is a linear model.
     convolution : (int, int) or None, default=None
         Filters and size of a first layer that is a convolution; (16, 3) is that of MinAtar.
     learning_rate : float, in (0, 1], default=0.005
         Of the first step.  Where every worker has parameters of its own (``"paac"``, ``"gala"``),
-        n of them each step with ``n learning_rate``, since a mean moves by 1/n.
+        n of them each step with ``sqrt(n) learning_rate``, with ``"sgd"`` ``n learning_rate``:
+        their mean moves by 1/n of a step.
     anneal : bool, default=True
         Whether the rate falls along a line, to a thousandth.
     gamma : float, in [0, 1], default=0.99
@@ -124,7 +129,7 @@ class ActorCritic(Training, BaseEstimator):
 
     def __init__(
         self, environment: Any = "cartpole", *,
-        algorithm: Literal["hsa2c", "pa3c", "da3c", "paac", "gala"] = "hsa2c",
+        algorithm: Literal["hsa2c", "pa3c", "ga3c", "da3c", "paac", "gala"] = "hsa2c",
         hidden: Sequence[int] = (64, 64), convolution: tuple[int, int] | None = None,
         learning_rate: float = 0.005, anneal: bool = True, gamma: float = 0.99, trace: float = 1.0,
         entropy: float = 0.01, value: float = 0.5, clip: float = 0.5,
@@ -191,7 +196,8 @@ class ActorCritic(Training, BaseEstimator):
     def resume(self, n_moves: int) -> ActorCritic:
         """Go on with a fit of so many moves from the newest checkpoint in `checkpoint_dir`.
 
-        With one thread in one process the end is the one it would have had, bit for bit.
+        With one thread in one process the end is the one it would have had, bit for bit; games of
+        gymnasium begin anew, since they cannot be kept.
 
         Parameters
         ----------
@@ -233,7 +239,18 @@ class ActorCritic(Training, BaseEstimator):
         return self._play(n_episodes, greedy, random_state)[0]
 
     def watch(self, *, greedy: bool = True, random_state: RandomState = 0) -> np.ndarray:
-        """The states of one episode, (moves, N_STATE), for the environment's ``draw``."""
+        """The states of one episode, (moves, N_STATE), for the environment's ``draw``.
+
+        Raises
+        ------
+        ValueError
+            The environment is one of gymnasium, whose states cannot be seen.
+        """
+        if hasattr(self._environment(), "opened"):
+            raise ValueError(
+                f"watch needs an environment whose states can be seen, got {self.environment!r}: "
+                "play it with `act`"
+            )
         return self._play(1, greedy, random_state, record=True)[1]
 
     def act(

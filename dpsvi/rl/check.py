@@ -6,13 +6,30 @@ import math
 
 import numpy as np
 
+from dpsvi.kernels.jit import inline_kernel
 from dpsvi.rl import generator
 from dpsvi.rl.environments import name_of
-from dpsvi.rl.episodes import ENDLESS
-from dpsvi.rl.templates import compiled, observe, reset, step
+from dpsvi.rl.episodes import ENDLESS, LIMITED_BY
+from dpsvi.rl.templates import as_fast, cuts, observe, reset, step
 
 _MOVES, _GUARD = 2_000, 1024
 _GOOD, _STATE, _OBSERVATION, _REWARD, _NO_END = range(5)
+
+
+@inline_kernel
+def unwrite(array):
+    """Fill it with NaN."""
+    for k in range(array.shape[0]):
+        array[k] = np.nan
+
+
+@inline_kernel
+def unfinite(array):
+    """Place of the first number that is NaN or infinite; -1 if there is none."""
+    for k in range(array.shape[0]):
+        if not np.isfinite(array[k]):
+            return k
+    return -1
 
 
 def trial(random, state, observation, n_actions, limit, n_moves, most):
@@ -20,20 +37,19 @@ def trial(random, state, observation, n_actions, limit, n_moves, most):
     age = 0
     reset(state, random)
     for move in range(most):
-        for k in range(observation.shape[0]):
-            observation[k] = np.nan
+        unwrite(observation)
         observe(state, observation)
-        for k in range(observation.shape[0]):
-            if not np.isfinite(observation[k]):
-                return _OBSERVATION, float(k)
-        for k in range(state.shape[0]):
-            if not np.isfinite(state[k]):
-                return _STATE, float(k)
+        place = unfinite(observation)
+        if place >= 0:
+            return _OBSERVATION, float(place)
+        place = unfinite(state)
+        if place >= 0:
+            return _STATE, float(place)
         reward, ended = step(state, generator.below(random, n_actions), random)
         age += 1
         if not np.isfinite(reward):
             return _REWARD, reward
-        if ended or age == limit:
+        if ended or age == limit or cuts(state):
             if move >= n_moves:
                 return _GOOD, 0.0
             age = 0
@@ -43,10 +59,15 @@ def trial(random, state, observation, n_actions, limit, n_moves, most):
 
 def check_constants(environment) -> None:
     """Raise ValueError or TypeError where an environment lacks what it must have."""
+    if hasattr(environment, "opened"):
+        return  # its constants are gymnasium's
     name = name_of(environment)
     for constant in ("SHAPE", "N_ACTIONS", "N_STATE", "LIMIT", "reset", "step", "observe"):
         if not hasattr(environment, constant):
-            raise TypeError(f"environment {name} has no {constant}")
+            hint = ": give the name of one of gymnasium's, as in 'gymnasium:CartPole-v1'"
+            raise TypeError(
+                f"environment {name} has no {constant}{hint * hasattr(environment, 'action_space')}"
+            )
     shape = environment.SHAPE
     if not isinstance(shape, tuple) or not shape or not all(_whole(n, 1) for n in shape):
         raise ValueError(f"SHAPE of environment {name} must be a tuple of int >= 1, got {shape!r}")
@@ -69,7 +90,7 @@ def check_environment(environment) -> None:
     Parameters
     ----------
     environment : module or object
-        As :mod:`dpsvi.rl.environments` describes it.
+        As :mod:`dpsvi.rl.environments` describes it, opened.
     """
     name, shape = name_of(environment), environment.SHAPE
     random = np.zeros(1, np.uint64)
@@ -79,7 +100,7 @@ def check_environment(environment) -> None:
     observation = np.full(math.prod(shape) + _GUARD, np.nan, np.float32)
     state[: environment.N_STATE] = 0
     most = _MOVES if environment.LIMIT else ENDLESS
-    wrong, value = compiled(trial, environment)(
+    wrong, value = as_fast(trial, environment)(
         random, state[: environment.N_STATE], observation[:-_GUARD], environment.N_ACTIONS,
         environment.LIMIT, _MOVES, most,
     )  # fmt: skip
@@ -97,8 +118,8 @@ def check_environment(environment) -> None:
         raise ValueError(f"step of environment {name} gave the reward {value}")
     if wrong == _NO_END and not environment.LIMIT:
         raise ValueError(
-            f"environment {name} did not end in {most:,} random moves: LIMIT must say when an "
-            "episode is cut"
+            f"environment {name} did not end in {most:,} random moves: {LIMITED_BY} must say "
+            "when an episode is cut"
         )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.rl import generator
-from dpsvi.rl.environments import name_of
+from dpsvi.rl.environments import name_of, opened
 from dpsvi.rl.layers import forward, sizes
 from dpsvi.rl.play import LIMIT, N_STATE, NETWORK, STICKY, best, choose, sticks
-from dpsvi.rl.templates import compiled, observe, reset, step
+from dpsvi.rl.templates import as_fast, cuts, observe, reset, step
 
 ENDLESS = 1_000_000  # moves: where no LIMIT cuts an episode, it must have ended before
+LIMITED_BY = "LIMIT (of gymnasium's: max_episode_steps)"
 _MOST = 5000  # moves of a replay
 
 
@@ -33,7 +34,7 @@ def episodes(theta, hyper, random, greedy, returns, lengths, states):
     net = hyper[NETWORK:]
     inputs, n_actions, units, _ = sizes(net)
     x, hidden = np.empty(inputs, theta.dtype), np.empty(units, theta.dtype)
-    out, state = np.empty(n_actions + 1, theta.dtype), np.empty(int(hyper[N_STATE]))
+    out, state = np.empty(n_actions + 1, theta.dtype), np.zeros(int(hyper[N_STATE]))
     for number in range(returns.shape[0]):
         reset(state, random)
         total, age, last, over = 0.0, 0, 0, False
@@ -52,7 +53,7 @@ def episodes(theta, hyper, random, greedy, returns, lengths, states):
             reward, over = step(state, action, random)
             total += reward
             age += 1
-            over = over or age >= (hyper[LIMIT] if hyper[LIMIT] > 0 else ENDLESS)
+            over = over or cuts(state) or age >= (hyper[LIMIT] if hyper[LIMIT] > 0 else ENDLESS)
         returns[number], lengths[number] = total, age
 
 
@@ -89,10 +90,11 @@ def play_episodes(
     generator.seed(random, seed)
     returns, lengths = np.zeros(n_episodes), np.zeros(n_episodes)
     states = np.zeros((_MOST if record else 0, environment.N_STATE))
-    compiled(episodes, environment)(theta, hyper, random, greedy, returns, lengths, states)
+    with opened(environment) as playing:
+        as_fast(episodes, playing)(theta, hyper, random, greedy, returns, lengths, states)
     if environment.LIMIT == 0 and lengths.max() >= ENDLESS:
         raise ValueError(
             f"an episode of environment {name_of(environment)} did not end in {ENDLESS:,} moves: "
-            "LIMIT must say when it is cut"
+            f"{LIMITED_BY} must say when it is cut"
         )
     return returns, states[: int(lengths[0])]

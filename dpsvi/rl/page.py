@@ -1,7 +1,8 @@
 """The page of an actor-critic: its learning curve, and an episode that one can watch.
 
 One file that needs no network: the curve is drawn here, the episode is a list of shapes for each
-state, drawn on a canvas by a few lines of JavaScript.
+state, drawn on a canvas by a few lines of JavaScript.  An environment without ``draw`` has no
+episode on its page.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ def write_page(path, agent, result: dict) -> None:
         What is told of the run: ``environment``, ``algorithm``, ``moves``, ``seconds``, ``score``,
         ``simulated``.
     """
-    draw = agent._environment().draw
-    states = agent.watch()
+    draw = getattr(agent._environment(), "draw", None)
+    states = [] if draw is None else agent.watch()
     frames = [_rounded(draw(state)) for state in states[:_MOST]]
     template = Template((files("dpsvi.rl") / "page.html").read_text(encoding="utf-8"))
     write_text(
@@ -42,7 +43,7 @@ def write_page(path, agent, result: dict) -> None:
             seconds=f"{result['seconds']:.1f}{' simulated' * result['simulated']}",
             score=f"{result['score']:.4g}",
             curve=curve(agent.history_),
-            shown=f"{len(frames):,} of {len(states):,}",
+            shown=f"{len(frames):,} of {len(states):,}", hidden="hidden" * (draw is None),
             frames=json.dumps(frames, separators=(",", ":")),
         ),
     )

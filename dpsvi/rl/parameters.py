@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -35,10 +36,11 @@ class Parameters:
         return Network(tuple(found.SHAPE), tuple(self.hidden), found.N_ACTIONS, convolution)
 
     def _settings(self) -> problem.Settings:
+        algorithm = ALGORITHMS[self.algorithm]
         return problem.Settings(
             self.gamma, self.trace, self.entropy, self.value, self.clip, self.optimizer,
-            *_MOMENTS[self.optimizer], self.n_games or ALGORITHMS[self.algorithm].n_games,
-            self.n_moves, self.sticky,
+            *_MOMENTS[self.optimizer], self.n_games or algorithm.games(self._n_workers()),
+            self.n_moves, self.sticky, algorithm.queue,
         )  # fmt: skip
 
     def _cluster(self) -> Cluster | None:
@@ -46,10 +48,30 @@ class Parameters:
         engine, given = engines.get(self.engine), self.cluster
         if engine.options is None or (given is not None and given.strategy != Cluster.strategy):
             return given
-        n_workers = max(1, launched_size() - 1) if engine.collective else 1
-        n_workers = getattr(given, "n_workers", n_workers)
-        own = ALGORITHMS[self.algorithm].cluster(n_workers)
+        own = ALGORITHMS[self.algorithm].cluster(self._n_workers())
         return engine.options(**own) if given is None else replace(given, **own)
+
+    def _n_workers(self) -> int:
+        """Workers beside a master, 1 in one process."""
+        if not engines.get(self.engine).collective:
+            return getattr(self.cluster, "n_workers", 1)
+        return max(1, launched_size() - 1 + getattr(self.cluster, "master_works", False))
+
+    def _of_a_replica(self) -> float:
+        """What the schedule's rate is multiplied by where workers have parameters of their own.
+
+        Strategies make steps of n times the rate of n replicas, whose mean moves by 1/n of each
+        step.  That is right for gradients; a step of Adam or RMSProp is as long as its rate,
+        whatever the gradient, and with the root of n all sizes learn
+        (`experiments.hsa2c replicas`; see Malladi et al. 2022, arXiv:2205.10287).
+        """
+        cluster = self._cluster()
+        if cluster is None or self.optimizer == "sgd":
+            return 1.0
+        strategy, n = cluster.make_strategy(), self._n_workers()
+        if strategy.topology == "peers" and engines.get(self.engine).collective:
+            n = launched_size()
+        return 1 / math.sqrt(strategy.averaged(n))
 
     def _check(self) -> None:
         """Raise ValueError or TypeError where a parameter is out of its range."""

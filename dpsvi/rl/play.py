@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import from_dtype, types
 
-from dpsvi.kernels.jit import inline_kernel, kernel
+from dpsvi.kernels.jit import abi, inline_kernel, kernel
 from dpsvi.rl import generator
 from dpsvi.rl.back_propagation import backward
 from dpsvi.rl.layers import forward, sizes
 from dpsvi.rl.optimizers import direct
-from dpsvi.rl.templates import observe, reset, step
+from dpsvi.rl.templates import cuts, observe, reset, step
+from dpsvi.rl.waiting import exchange
 
 # Places in `hyper`; the description of the network follows.
 GAMMA, TRACE, ENTROPY, VALUE, CLIP, OPTIMIZER, FIRST, SECOND, EPSILON = range(9)
-N_GAMES, N_MOVES, STICKY, LIMIT, SEED, N_STATE, N_PARAMETERS, NETWORK = range(9, 17)
+N_GAMES, N_MOVES, STICKY, QUEUE, LIMIT, SEED, N_STATE, N_PARAMETERS, NETWORK = range(9, 18)
 
-# Places in what a thread keeps; the games follow, each with a few numbers before its state.
-BEGUN, RANDOM, GAMES = range(3)
+# Places in what a thread keeps: steps that it made, and its stream.  The games follow, each with a
+# few numbers before its state, then the queue.
+MADE, RANDOM, GAMES = range(3)
 AGE, LAST, OF_GAME = range(3)
 
 
@@ -104,11 +107,20 @@ def parts(numbers, hyper):
     return theta, x, hidden, out, above, below, actions, rewards, ends, returns, transposed
 
 
+@inline_kernel
+def read(flat, scale, theta):
+    """``theta = scale * flat``, as far as `theta` goes."""
+    s = theta.dtype.type(scale)
+    for k in range(theta.shape[0]):
+        theta[k] = s * flat[k]
+
+
 def rollout(shared, scale, hyper, items, batch, work):
     """Template, a local step: play some moves of each game, and write minus the direction.
 
     Alg. 9, lines 5 to 24 of the paper: the parameters are read once, at the beginning.  A game goes
-    on where the thread's last step has left it; the item only numbers the step.
+    on where the thread's last step has left it; the item only numbers the step.  With a queue they
+    are read at each move, and once more for what has waited longest.
     """
     net = hyper[NETWORK:]
     n_games, n_moves = int(hyper[N_GAMES]), int(hyper[N_MOVES])
@@ -117,18 +129,19 @@ def rollout(shared, scale, hyper, items, batch, work):
     found = parts(work.scratch, hyper)
     theta, x, hidden, out, above, below, actions, rewards, ends, returns = found[:10]
     # RACE: other threads write to the rows meanwhile, the inconsistent reading of eq. (5).
-    flat, s = shared.rows.reshape(-1), shared.rows.dtype.type(scale)
-    for k in range(theta.shape[0]):
-        theta[k] = s * flat[k]
-
+    flat, queue = shared.rows.reshape(-1), int(hyper[QUEUE])
+    read(flat, scale, theta)
     random, games = work.kept[RANDOM : RANDOM + 1].view(np.uint64), work.kept[GAMES:]
-    if work.kept[BEGUN] == 0:
-        generator.seed(random, (int(hyper[SEED]) << 32) + batch[0])
+    turn = int(work.kept[MADE])
+    if turn == 0:
+        generator.seed(random, (int(hyper[SEED]) << 32) + int(batch[0]))
         for e in range(n_games):
             reset(games[e * size + OF_GAME : (e + 1) * size], random)
-        work.kept[BEGUN] = 1
+    work.kept[MADE] = turn + 1
     for t in range(n_moves):
         lo = t * n_games
+        if queue > 0:
+            read(flat, scale, theta)
         for e in range(n_games):
             m = lo + e
             observe(games[e * size + OF_GAME : (e + 1) * size], x[m * inputs : (m + 1) * inputs])
@@ -143,7 +156,7 @@ def rollout(shared, scale, hyper, items, batch, work):
             game[LAST] = action
             reward, ended = step(state, action, random)
             game[AGE] += 1
-            cut = hyper[LIMIT] > 0 and game[AGE] >= hyper[LIMIT] and not ended
+            cut = not ended and (cuts(state) or (hyper[LIMIT] > 0 and game[AGE] >= hyper[LIMIT]))
             if cut:  # the game would have gone on: what it was worth is in the last reward
                 observe(state, above[:inputs])
                 forward(theta, net, above, below, returns, 1, 0, 1)
@@ -156,6 +169,16 @@ def rollout(shared, scale, hyper, items, batch, work):
     # What the games are worth where they stand; `returns` is free until then.
     for e in range(n_games):
         observe(games[e * size + OF_GAME : (e + 1) * size], above[e * inputs : (e + 1) * inputs])
+    if queue > 0:
+        waiting = games[n_games * size :]
+        each = waiting.shape[0] // queue
+        at = (turn % queue) * each
+        stand = above[: n_games * inputs]
+        exchange(waiting[at : at + each], x, actions, rewards, ends, stand)
+        if turn < queue:
+            return 0  # nothing has waited there
+        read(flat, scale, theta)
+        forward(theta, net, x, hidden, out, n, 0, n)
     forward(theta, net, above, below, returns, n_games, 0, n_games)
     learn(shared, hyper, work)
     return shared.rows.shape[0]
@@ -189,6 +212,14 @@ def learn(shared, hyper, work):
         gradient[k] = -gradient[k]
     for i in range(work.touched.shape[0]):
         work.touched[i] = i
+
+
+def compile_parts(real: np.dtype) -> None:
+    """Compile what takes long of what :func:`rollout` calls, for games of the interpreter."""
+    shared_t, _, work_t, _ = abi(real)
+    vector, vector64 = types.Array(from_dtype(real), 1, "C"), types.float64[::1]
+    forward.compile((vector, vector64, vector, vector, vector, *[types.int64] * 3))
+    learn.compile((shared_t, vector64, work_t))
 
 
 @inline_kernel

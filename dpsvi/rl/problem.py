@@ -13,8 +13,8 @@ import numpy as np
 
 from dpsvi.base import Items, Model
 from dpsvi.kernels.jit import as_items
-from dpsvi.rl import play
-from dpsvi.rl.environments import name_of
+from dpsvi.rl import play, waiting
+from dpsvi.rl.environments import is_compiled, name_of
 from dpsvi.rl.network import Network
 from dpsvi.rl.optimizers import KEPT, NAMES
 from dpsvi.rl.templates import of
@@ -37,6 +37,7 @@ class Settings(NamedTuple):
     n_games: int
     n_moves: int
     sticky: float
+    queue: int
 
 
 def hyper(environment, network: Network, settings: Settings, seed: int) -> np.ndarray:
@@ -52,13 +53,14 @@ def model(environment, network: Network, settings: Settings, seed: int) -> Model
     n_rows = max(2, math.ceil(network.n_parameters / _COLUMNS))
     n_games, n_moves = settings.n_games, settings.n_moves
     n_scratch = play.scratch(network, n_games, n_moves)
+    n_waiting = settings.queue * waiting.numbers(network.n_inputs, n_games, n_moves)
     return Model(
         name=f"actor-critic on {name_of(environment)}",
         shape=(n_rows, _COLUMNS), prior=np.zeros(1, np.float32),
         hyper=hyper(environment, network, settings, seed),
         local=of(play.rollout, environment), scratch=lambda longest: n_scratch,
-        learner="gradient",
-        thread_memory=play.GAMES + n_games * (play.OF_GAME + environment.N_STATE),
+        learner="gradient", compiled=is_compiled(environment),
+        thread_memory=play.GAMES + n_games * (play.OF_GAME + environment.N_STATE) + n_waiting,
         optimizer=KEPT[settings.optimizer],
     )  # fmt: skip
 

@@ -1,8 +1,9 @@
 """Compiled functions in which an environment plays.
 
-A template calls `reset`, `step` and `observe` of this module; :func:`of` makes a function of it in
-which these are an environment's.  So numba compiles the whole loop, game and network, as one, and
-keeps it on disk.
+A template calls `reset`, `step`, `observe` and `cuts` of this module; :func:`of` makes a function
+of it in which these are an environment's.  So numba compiles the whole loop, game and network, as
+one, and keeps it on disk.  Where the environment is not compiled the loop is not, either: it runs
+in the interpreter, and what it calls of the network is compiled.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from functools import cache
 
 import numba
 
-from dpsvi.kernels.jit import FLAGS
+from dpsvi.kernels.jit import FLAGS, inline_kernel
+from dpsvi.rl.environments import is_compiled
 
 
 def reset(state, random):
@@ -26,18 +28,29 @@ def reset(state, random):
 step = observe = reset
 
 
+@inline_kernel
+def cuts(state):
+    """Whether an environment cuts an episode itself; one that is compiled leaves it to LIMIT."""
+    return False
+
+
 def of(template, environment):
     """A template with the functions of an environment.
 
     The name of the result tells numba's cache on disk apart what was compiled for other
     environments, or for other versions of this one.
     """
-    return _made(template, environment.reset, environment.step, environment.observe)
+    functions = environment.reset, environment.step, environment.observe
+    if is_compiled(environment):
+        return _made(template, *functions)
+    own = dict(zip(("reset", "step", "observe"), functions, strict=True), cuts=environment.cuts)
+    return types.FunctionType(template.__code__, {**template.__globals__, **own})
 
 
-def compiled(template, environment):
-    """The same, compiled for whatever it is called with."""
-    return _jitted(of(template, environment))
+def as_fast(template, environment):
+    """The same, compiled for whatever it is called with, if the environment is."""
+    made = of(template, environment)
+    return _jitted(made) if is_compiled(environment) else made
 
 
 _jitted = cache(numba.njit(**FLAGS))

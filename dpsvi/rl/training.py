@@ -14,10 +14,10 @@ from dpsvi.cluster.ranks.launcher import launched_rank
 from dpsvi.cluster.ranks.world import agree
 from dpsvi.errors import ModelFormatError, as_random_state, check_number, resolve_jobs
 from dpsvi.files import io
-from dpsvi.rl import problem
+from dpsvi.rl import play, problem
 from dpsvi.rl.algorithms import ALGORITHMS
 from dpsvi.rl.check import check_environment
-from dpsvi.rl.environments import name_of
+from dpsvi.rl.environments import is_compiled, name_of, opened
 from dpsvi.rl.episodes import play_episodes
 from dpsvi.rl.parameters import Parameters
 from dpsvi.training.checkpoint import CheckpointFolder, restore
@@ -41,10 +41,15 @@ class Training(Parameters):
     def _fit(self, n_moves, checkpoint):
         self._check()
         check_number("n_moves", n_moves, low=1, integer=True)
-        check_environment(self._environment())
+        with opened(self._environment()) as environment:
+            check_environment(environment)
+            return self._train(environment, n_moves, checkpoint)
+
+    def _train(self, environment, n_moves, checkpoint):
         engine, algorithm = engines.get(self.engine), ALGORITHMS[self.algorithm]
-        environment, network = self._environment(), self._network()
-        settings = self._settings()
+        network, settings = self._network(), self._settings()
+        if not is_compiled(environment):
+            play.compile_parts(np.dtype(np.float32))
         moves = settings.n_games * settings.n_moves  # of an update
         n_updates = math.ceil(n_moves / moves)
         if checkpoint is None:
@@ -63,9 +68,12 @@ class Training(Parameters):
             start = restore(checkpoint, state, 1, 1, n_updates)
             if (model.hyper != hyper).any():
                 raise ModelFormatError(
-                    f"{checkpoint.path}: the environment has changed since it was written"
+                    f"{checkpoint.path}: the environment has changed since it was written, or how "
+                    "many games a worker plays"
                 )
             history = list(checkpoint.meta["fit"]["history"])
+            if not is_compiled(environment):
+                state.shared.thread_memory[...] = 0  # games of before: new ones begin
         folder, first = None, launched_rank() == 0
         if self.checkpoint_dir is not None and first:
             folder = CheckpointFolder(self.checkpoint_dir, self.checkpoint_seconds)
@@ -74,9 +82,10 @@ class Training(Parameters):
                 lambda: {"seed": seed, "params": self._comparable(), "history": history},
             )
         report: dict = {}
+        rates = partial(self._rates, n_updates, self._of_a_replica())
         job = Job(
-            state, problem.steps(n_updates), start.passes, partial(self._rates, n_updates),
-            n_threads, self.local_steps or algorithm.local_steps,
+            state, problem.steps(n_updates), start.passes, rates, n_threads,
+            self.local_steps or algorithm.local_steps,
             observe_every=1 / self.n_evaluations,
             observer=partial(self._look, history, report, moves, model.hyper, seed),
             checkpoint=folder, seconds=start.seconds, cluster=self._cluster(),
@@ -96,10 +105,10 @@ class Training(Parameters):
         self.history_, self.exchanges_ = history, report
         self.n_moves_ = state.step * moves
 
-    def _rates(self, n_updates, t) -> np.ndarray:
+    def _rates(self, n_updates, factor, t) -> np.ndarray:
         t = np.asarray(t, np.float64)
         left = 1 - t / n_updates if self.anneal else np.ones_like(t)
-        return self.learning_rate * np.maximum(left, 1e-3)
+        return factor * self.learning_rate * np.maximum(left, 1e-3)
 
     def _look(self, history, report, moves, hyper, seed, event) -> bool:
         """Evaluate the parameters as they are; whether the fit has reached its end."""

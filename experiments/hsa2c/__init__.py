@@ -4,6 +4,7 @@
 * ``figure5``: moves per second over nodes and B
 * ``figure6``: seconds to a score over nodes and B
 * ``table``: scores of the algorithms after as many moves
+* ``replicas``: the steps of workers with parameters of their own
 * ``speed``: learning moves per second, and seconds to a score, of this machine; ``over_mpi``: a
   fit of it on several ranks
 * ``runs``: what was run is kept, with where it comes from

@@ -1,9 +1,9 @@
 """Table 2: algorithms side by side after as many moves, and what survives of the paper's rows.
 
 Those with workers are simulated, four of them on the paced cluster with a link of 1 Gbit/s, and
-the seconds are its; one thread is a worker of it that sends nothing, and PA3C is two threads of
-this machine.  The learning rate of each is chosen from the same grid with another seed.  The score
-is that of the last parameters, of 100 fresh greedy episodes.
+the seconds are its; one thread is a worker of it that sends nothing, and PA3C and GA3C are two
+threads of this machine.  The learning rate of each is chosen from the same grid with another seed.
+The score is that of the last parameters, of 100 fresh greedy episodes.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ ENTRANTS = {
     "HSA2C, B = 16": ({"algorithm": "hsa2c", "local_steps": 16}, _MEAN),
     "HSA2C, B = 1": ({"algorithm": "hsa2c", "local_steps": 1}, _MEAN),
     "PA3C": ({"algorithm": "pa3c", "engine": "threads", "n_jobs": 2}, None),
+    "GA3C": ({"algorithm": "ga3c", "engine": "threads", "n_jobs": 2}, None),
     "PAAC": ({"algorithm": "paac", "n_games": 32 // WORKERS}, {"strategy": "local_sgd"}),
     "GALA": ({"algorithm": "gala"}, {"strategy": "gala"}),
     "DA3C": (

@@ -27,11 +27,23 @@ def test_play_leaves_a_folder_that_shows_the_game(tmp_path, capsys):
     assert f"{result['moves']:,} moves" in page and page.count("<circle") == 4
     frames = json.loads(re.search(r"const frames = (.*);", page)[1])
     assert len(frames) == len(agent.watch())
+    assert "<section hidden>" not in page
     assert {shape[0] for shape in frames[0]} <= {"rect", "line", "circle"}
     assert "http" not in page.replace("http-equiv", "")
     assert not (out / "checkpoints").exists()
     assert main(argv) == 2
     assert "holds a model already" in capsys.readouterr().err
+
+
+def test_play_of_gymnasium_leaves_a_page_without_a_replay(tmp_path, capsys):
+    out = tmp_path / "run"
+    argv = ["play", "gymnasium:CartPole-v1", "--moves", "500", "--hidden", "4", "--out", str(out)]
+    assert main([*argv, "--set", "n_evaluations=1", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert ActorCritic.load(out).evaluate(100).mean() == result["score"]
+    page = (out / "index.html").read_text()
+    assert "gymnasium:CartPole-v1, learned by hsa2c" in page and "const frames = [];" in page
+    assert "<section hidden>" in page
 
 
 @pytest.mark.parametrize("argv, message", [
@@ -42,4 +54,12 @@ def test_play_leaves_a_folder_that_shows_the_game(tmp_path, capsys):
 ])  # fmt: skip
 def test_play_refuses_what_there_is_not(argv, message, capsys):
     assert main(["play", "cartpole", "--moves", "100", *argv]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name, message", [
+    ("chess", "environment must be one of"), ("gymnasium:Chess-v1", "cannot be made"),
+])  # fmt: skip
+def test_play_names_an_environment_that_there_is_not(name, message, capsys):
+    assert main(["play", name, "--moves", "100"]) == 2
     assert message in capsys.readouterr().err

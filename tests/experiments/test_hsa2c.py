@@ -5,7 +5,7 @@ import json
 import pytest
 
 from experiments.hsa2c import __main__ as command
-from experiments.hsa2c import figure5, figure6, paced, speed, table
+from experiments.hsa2c import figure5, figure6, paced, replicas, speed, table
 
 
 def test_what_the_formula_predicts():
@@ -72,6 +72,18 @@ def test_the_table_has_every_algorithm_and_the_papers_rows(tmp_path, monkeypatch
     for name in table.ENTRANTS:
         assert f"| {name} | 2 |" in text
     assert "| HSA2C, 60 nodes | lost |" in text
+
+
+def test_replicas_step_as_the_table_says(tmp_path, monkeypatch):
+    monkeypatch.setattr(replicas, "LEARNING_RATES", (0.005, 0.01))
+    told = ["replicas", "--nodes", "4", "--moves", "600", "--seeds", "1", "--out", str(tmp_path)]
+    command.main(told)
+    runs = [json.loads(row)["run"] for row in (tmp_path / "runs/replicas.jsonl").open()]
+    # Twice 0.005 and 0.01 as it is are one fit, twice 0.01 and four times 0.005, too.
+    steps = [0.02, 0.01, 0.005, 0.04]
+    assert [run["step"] for run in runs] == steps * len(replicas.ENTRANTS)
+    text = (tmp_path / "replicas.md").read_text()
+    assert text.count("| 4 | 0.005 |") == text.count("| 4 | 0.01 |") == len(replicas.ENTRANTS)
 
 
 def test_an_interval_is_students():

@@ -70,6 +70,7 @@ class Agent:
     def __init__(self, environment, network, settings, theta, stream_seed):
         self.environment, self.network, self.settings = environment, network, settings
         self.theta, self.square, self.n_steps = np.asarray(theta, np.float64), 0.0, 0
+        self.waiting = []
         self.random = np.zeros(1, np.uint64)
         generator.seed(self.random, stream_seed)
         self.games = [np.zeros(environment.N_STATE) for _ in range(settings.n_games)]
@@ -96,7 +97,7 @@ class Agent:
 
     def step(self, rate):
         s, environment = self.settings, self.environment
-        x, actions, rewards, ends, values = [], [], [], [], []
+        x, actions, rewards, ends = [], [], [], []
         for _ in range(s.n_moves):
             seen = np.array([self.observation(state) for state in self.games])
             out = outputs(self.network, self.theta, seen)
@@ -117,10 +118,16 @@ class Agent:
                     self.ages[e] = 0
                     environment.reset(state, self.random)
             x.extend(seen)
-            values.extend(out[:, -1])
-        shape = (s.n_moves, s.n_games)
+        x.extend(self.observation(state) for state in self.games)  # where they stand
+        self.waiting.append((x, actions, rewards, ends))
+        if len(self.waiting) > s.queue:
+            self.learn(rate, *self.waiting.pop(0))
+
+    def learn(self, rate, x, actions, rewards, ends):
+        s, shape = self.settings, (self.settings.n_moves, self.settings.n_games)
         rewards, ends = np.reshape(rewards, shape), np.reshape(ends, shape)
-        values = np.vstack([np.reshape(values, shape), [self.value(g) for g in self.games]])
+        values = outputs(self.network, self.theta, np.array(x))[:, -1].reshape(-1, s.n_games)
+        x = x[: rewards.size]
         advantages, carried = np.zeros(shape), np.zeros(s.n_games)
         for t in reversed(range(s.n_moves)):  # generalised advantages, in their usual form
             goes_on = 1 - ends[t]

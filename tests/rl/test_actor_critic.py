@@ -30,7 +30,8 @@ def virtual(n, **more):
 
 @pytest.mark.parametrize("more", [
     dict(), dict(trace=0.9, sticky=0.2, entropy=0.1), dict(clip=0.0, value=1.0, gamma=0.9),
-], ids=["plain", "traces and sticky actions", "without clipping"])  # fmt: skip
+    dict(algorithm="ga3c"),
+], ids=["plain", "traces and sticky actions", "without clipping", "a queue"])  # fmt: skip
 def test_it_is_the_sequential_algorithm(more):
     """Against a plain loop with the same random numbers, to the rounding of float32."""
     updates, rate = 40, 0.005
@@ -61,10 +62,11 @@ def test_one_worker_that_sends_every_step_is_the_sequential_algorithm():
     np.testing.assert_allclose(other.parameters_, alone.parameters_, atol=1e-4)
 
 
-def test_one_thread_is_reproducible_and_a_resumed_fit_ends_alike(tmp_path):
-    moves = 8_000
-    whole = ActorCritic(engine="serial", **SMALL).fit(moves)
-    again = ActorCritic(engine="serial", **SMALL).fit(moves)
+@pytest.mark.parametrize("algorithm", ["hsa2c", "ga3c"])
+def test_one_thread_is_reproducible_and_a_resumed_fit_ends_alike(algorithm, tmp_path):
+    moves, told = 8_000, dict(algorithm=algorithm, engine="serial", **SMALL)
+    whole = ActorCritic(**told).fit(moves)
+    again = ActorCritic(**told).fit(moves)
     np.testing.assert_array_equal(whole.parameters_, again.parameters_)
 
     def interrupt(entry, agent):
@@ -72,23 +74,24 @@ def test_one_thread_is_reproducible_and_a_resumed_fit_ends_alike(tmp_path):
             raise KeyboardInterrupt
 
     folder = dict(checkpoint_dir=tmp_path, checkpoint_seconds=0.0)
-    cut = ActorCritic(engine="serial", callbacks=[interrupt], **folder, **SMALL)
+    cut = ActorCritic(callbacks=[interrupt], **folder, **told)
     with pytest.raises(KeyboardInterrupt):
         cut.fit(moves)
     assert 0 < cut.n_moves_ < moves
-    resumed = ActorCritic(engine="serial", **folder, **SMALL).resume(moves)
+    resumed = ActorCritic(**folder, **told).resume(moves)
     np.testing.assert_array_equal(resumed.parameters_, whole.parameters_)
     assert [entry["moves"] for entry in resumed.history_] == [
         entry["moves"] for entry in whole.history_
     ]
     with pytest.raises(ModelFormatError, match="gamma was 0.99, now 0.5"):
-        ActorCritic(engine="serial", gamma=0.5, **folder, **SMALL).resume(moves)
+        ActorCritic(gamma=0.5, **folder, **told).resume(moves)
 
 
 @pytest.mark.parametrize("settings", [
     dict(engine="serial"),
     dict(engine="threads", n_jobs=2),
     dict(engine="threads", n_jobs=2, algorithm="pa3c", n_moves=32, learning_rate=0.002),
+    dict(engine="threads", n_jobs=2, algorithm="ga3c"),
     dict(engine="serial", algorithm="paac"),
     dict(engine="serial", optimizer="rmsprop", trace=0.95),
     dict(engine="serial", optimizer="sgd", learning_rate=0.05),
@@ -156,6 +159,7 @@ def test_a_saved_agent_plays_on(tmp_path):
     (dict(algorithm="gala"), "workers"),
     (dict(cluster=Cluster()), "workers"),
     (dict(algorithm="pa3c", engine="simulated", cluster=virtual(2)), "one process"),
+    (dict(algorithm="ga3c", engine="simulated", cluster=virtual(2)), "one process"),
 ])  # fmt: skip
 def test_what_is_not_allowed_is_refused(params, match):
     with pytest.raises(ValueError, match=match):
@@ -307,3 +311,34 @@ def test_settings_reach_the_kernel():
         0.5, 0.25, 3, 7,
     ]  # fmt: skip
     assert [hyper[k] for k in (play.LIMIT, play.SEED, play.N_STATE)] == [500, 11, 4]
+
+
+def test_workers_in_step_share_32_games():
+    for n, games in ((1, 32), (3, 10), (4, 8), (40, 1)):
+        agent = ActorCritic(algorithm="paac", engine="simulated", cluster=virtual(n))
+        assert agent._settings().n_games == games
+    assert ActorCritic(algorithm="paac", engine="serial")._settings().n_games == 32
+    other = ActorCritic(algorithm="gala", engine="simulated", cluster=virtual(4))
+    assert other._settings().n_games == 8
+
+
+@pytest.mark.parametrize("optimizer, algorithm, factor", [
+    ("adam", "paac", 2), ("adam", "gala", 2), ("rmsprop", "paac", 2), ("adam", "hsa2c", 1),
+    ("sgd", "paac", 4),
+])  # fmt: skip
+def test_replicas_step_by_the_root_of_their_number(optimizer, algorithm, factor):
+    """By what four workers moved in their only step, from the same parameters."""
+    told = dict(algorithm=algorithm, optimizer=optimizer, n_games=8, anneal=False, clip=1e-3)
+    cluster = virtual(4, strategy="displacement") if algorithm == "hsa2c" else virtual(4)
+    rate, alone = 1e-3, algorithm == "hsa2c"
+    agent = ActorCritic(
+        engine="simulated", cluster=cluster, learning_rate=rate, local_steps=1, random_state=0,
+        n_evaluations=1, n_episodes=1, hidden=(), **told,
+    )  # fmt: skip
+    seed = np.random.RandomState(0).randint(np.iinfo(np.int32).max)
+    start = agent._network().start(np.random.default_rng(seed))
+    moved = np.abs(agent.fit(1 if alone else 4 * 8 * agent.n_moves).parameters_ - start)
+    if optimizer == "adam":
+        assert moved.max() == pytest.approx(factor * rate, rel=0.05)
+    else:  # a mean of clipped gradients: the mean square of rmsprop begins at 1
+        assert 0.3 < np.linalg.norm(moved) / (factor * rate * 1e-3) < 1.01

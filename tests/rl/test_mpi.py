@@ -29,10 +29,11 @@ def fit(ranks, tmp_path):
 @pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("params, cluster", [
     (dict(local_steps=2, learning_rate=0.004), {}),
+    (dict(environment="gymnasium:CartPole-v1", local_steps=2, learning_rate=0.004), {}),
     (dict(algorithm="da3c", n_games=8, learning_rate=0.002), {}),
     (dict(algorithm="paac", n_games=8), {}),
     (dict(algorithm="gala", learning_rate=0.002), {}),
-], ids=lambda value: value.get("algorithm", "hsa2c"))  # fmt: skip
+], ids=lambda value: value.get("algorithm", value.get("environment", "hsa2c")))  # fmt: skip
 def test_three_ranks_learn(kind, params, cluster, fit):
     ranks = fit(kind, 3, 200_000, params, cluster)
     for rank in ranks:

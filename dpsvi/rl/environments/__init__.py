@@ -28,10 +28,14 @@ others that are compiled call them; they allocate nothing.  `random` is a stream
 an episode.
 
 An environment is found by its name.  Installed packages may offer more
-(:mod:`dpsvi.files.plugins`).
+(:mod:`dpsvi.files.plugins`), and ``"gymnasium:ID"`` is any of gymnasium's
+(:mod:`dpsvi.rl.environments._gymnasium`).
 """
 
 from __future__ import annotations
+
+from contextlib import nullcontext
+from types import ModuleType
 
 from dpsvi.files import plugins
 
@@ -43,10 +47,25 @@ def names() -> list[str]:
 
 def get(name: str):
     """The module of environment `name`; raises ValueError naming the known ones."""
+    family, _, entry = name.partition(":")
+    if family == "gymnasium":
+        from dpsvi.rl.environments import _gymnasium
+
+        return _gymnasium.known(entry)
     return plugins.load(__name__, name)
+
+
+def opened(environment):
+    """A context whose value plays `environment`: itself, or games that are closed at its end."""
+    return environment.opened() if hasattr(environment, "opened") else nullcontext(environment)
+
+
+def is_compiled(playing) -> bool:
+    """Whether numba compiles the moves of what plays; those of gymnasium run in the interpreter."""
+    return hasattr(playing.step, "py_func")
 
 
 def name_of(environment) -> str:
     """What an environment is called in messages."""
     name = getattr(environment, "__name__", type(environment).__name__)
-    return name.rpartition(".")[2]
+    return name.rpartition(".")[2] if isinstance(environment, ModuleType) else name

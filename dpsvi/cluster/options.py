@@ -1,4 +1,4 @@
-"""What a fit on several processes can be told."""
+"""Options of a fit on several processes."""
 
 from __future__ import annotations
 

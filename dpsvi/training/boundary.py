@@ -27,7 +27,7 @@ class Progress(NamedTuple):
 
     state: State
     n_done: int  # steps of all passes
-    clock: int  # number in the schedule of the step whose rate observers are told
+    clock: int  # number in the schedule of the step whose rate observers get
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Progress:

@@ -1,4 +1,4 @@
-"""What an engine is told of a fit, and what a fit needs to go on."""
+"""What an engine gets to carry out a fit, and what a fit needs to continue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpsvi.training.task import Task
 
 
 class Job(NamedTuple):
-    """All that an engine is told.
+    """All that an engine gets.
 
     Parameters
     ----------

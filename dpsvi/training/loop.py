@@ -162,9 +162,9 @@ class Loop:
         work, rows, own = task.works[thread], task.shared.rows, task.shared.totals[thread]
         gain = task.gains[t]
         if survives is not None and len(rows) > 1:
-            gone = np.flatnonzero(~survives(n))
-            own += gain * work.stats[gone].sum(axis=0, dtype=np.float64)
-            work.stats[gone] = 0
+            dropped = np.flatnonzero(~survives(n))
+            own += gain * work.stats[dropped].sum(axis=0, dtype=np.float64)
+            work.stats[dropped] = 0
         add_rows(rows, work.touched[:n], work.stats, gain, own)
         if not np.isfinite(own.sum()):
             task.stop[0] = DIVERGED

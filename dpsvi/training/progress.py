@@ -28,7 +28,7 @@ class Progress:
     items : str
         What the data are made of, in the plural.
     history : callable, () -> list of dict
-        The evaluations so far, of which the last ``"perplexity"`` or ``"score"`` is told.
+        The evaluations so far, of which the last ``"perplexity"`` or ``"score"`` is shown.
     """
 
     def __init__(self, label: str, items: str, history: Callable[[], list]):

@@ -45,8 +45,8 @@ def run(task: Task, n_steps: int) -> None:
     # A signal is heard where it can do no harm: what it raises elsewhere may leave a lock behind
     # that the threads need to end, or a thread that nobody knows of.
     with Deferred(lambda: ended.put(None)) as signals:
-        crew = _crew(n_threads)
-        futures = [crew.submit(body, thread) for thread in range(int(works_too), n_threads)]
+        pool = _pool(n_threads)
+        futures = [pool.submit(body, thread) for thread in range(int(works_too), n_threads)]
         try:
             if works_too:
                 body(0)
@@ -64,26 +64,26 @@ def run(task: Task, n_steps: int) -> None:
         future.result()
 
 
-def _crew(n_threads: int) -> ThreadPoolExecutor:
+def _pool(n_threads: int) -> ThreadPoolExecutor:
     """Threads of the calling thread, kept from one segment to the next.
 
     A new thread would begin on whichever core is idle, often one that has been asleep, and a fit
     may have many segments.
     """
     if getattr(_mine, "size", 0) < n_threads:
-        _mine.crew, _mine.size = ThreadPoolExecutor(n_threads, "dpsvi"), n_threads
-    return _mine.crew
+        _mine.pool, _mine.size = ThreadPoolExecutor(n_threads, "dpsvi"), n_threads
+    return _mine.pool
 
 
-def _forget_crew() -> None:
+def _forget_pool() -> None:
     """A forked process has inherited the name of the threads, but not the threads."""
     global _mine
     _mine = threading.local()
 
 
-_forget_crew()
+_forget_pool()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_crew)
+    os.register_at_fork(after_in_child=_forget_pool)
 
 
 def _stop(task: Task) -> None:

@@ -256,7 +256,7 @@ number = 1
 while run(number):
     assert not run(0)
     number += 1
-    thread_pool._forget_crew()  # the next one is made anew
+    thread_pool._forget_pool()  # the next one is made anew
 print(number > 5)
 """
 

@@ -12,7 +12,7 @@ from dpsvi.engines import fit
 from dpsvi.errors import DivergedError
 from dpsvi.training.schedules import constant, robbins_monro
 from dpsvi.training.state import State
-from dpsvi.training.thread_pool import _crew
+from dpsvi.training.thread_pool import _pool
 
 
 def fail_at_seven(shared, scale, hyper, items, batch, work):
@@ -93,7 +93,7 @@ def test_an_error_in_a_local_step_ends_the_fit(engine, n_jobs):
     model, items = toy(fail_at_seven, 50)
     state = State.start(model, None, n_jobs, 50)
     all_here = threading.Barrier(n_jobs)
-    list(_crew(n_jobs).map(lambda _: all_here.wait(), range(n_jobs)))
+    list(_pool(n_jobs).map(lambda _: all_here.wait(), range(n_jobs)))
     before = threading.active_count()
     with pytest.raises(ValueError, match="item seven"):
         fit(

@@ -38,7 +38,7 @@ def follow(job: Job, here: World, heartbeat: Heartbeat, signals: Deferred) -> bo
     channel = Channel(here, pool, heartbeat.silent)
 
     def check():
-        reason = channel.lost().get(0)
+        reason = channel.newly_lost().get(0)
         if reason is not None:
             # One after the other: the first that raises ends the job, and Open MPI's mpiexec
             # (5.0.11) can deadlock when two ranks abort at once.
@@ -47,7 +47,7 @@ def follow(job: Job, here: World, heartbeat: Heartbeat, signals: Deferred) -> bo
 
     def still_there():
         # Rank 0 sends a dropped rank no heartbeats any more: only its death counts.
-        if 0 in channel.gone:
+        if 0 in channel.lost:
             raise LostRankError("rank 0, the master, is lost: its process ended")
 
     interrupt = None

@@ -36,7 +36,7 @@ def lead(
     """Be the master, and a worker too where that is wanted; whether the observer ended the fit."""
     with opened(job.state, here.near, here.size) as window:
         master = Master(job, n_workers, pool=Pool(shared=bool(here.near)), window=window)
-        if here.lost - here.told:
+        if here.lost - here.announced:
             master.lose_memory()
         _lead(master, here, heartbeat, n_workers, signals)
     signals.deliver()
@@ -49,7 +49,7 @@ def _lead(master, here, heartbeat, n_workers, signals) -> None:
         channel = Channel(here, master.pool, heartbeat.silent)
     local = None
     if n_workers > len(here.others):
-        local = _LocalWorker(job, master, here.near.ring if here.near else lambda: None)
+        local = _LocalWorker(job, master, here.near.notify if here.near else lambda: None)
     reason = "failed"
     try:
         with master.boundary.interruptible(master.snapshot):
@@ -83,7 +83,7 @@ def _serve(master, channel, local, here, heartbeat, signals) -> None:
         arrived = local.poll() if local is not None else []
         if channel is not None:
             arrived += channel.poll()
-            arrived += channel.lost().items()
+            arrived += channel.newly_lost().items()
         for rank, what in arrived:
             if not _ends(what):
                 held.append((rank, what))
@@ -156,7 +156,7 @@ def _dismiss(master, channel, here, heartbeat, signals, reason) -> None:
         channel.tell(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
     waiting = set(here.others)
     known = reason in ("done", "interrupted")
-    here.told = set(here.lost)
+    here.announced = set(here.lost)
     if waiting:
         message = master.stop_message(reason[:LONGEST], here.lost, parameters=known)
         for rank in waiting:
@@ -167,11 +167,11 @@ def _dismiss(master, channel, here, heartbeat, signals, reason) -> None:
                 waiting.discard(rank)
                 heartbeat.forget(rank)
             master.pool.give(answer.buffer)
-        channel.lost()
-        for rank in waiting & channel.gone.keys():  # also those that nobody has been told of yet
-            forget(rank, channel.gone[rank], here, heartbeat)
-            log.warning("rank %d is lost (%s)", rank, channel.gone[rank])
-        waiting -= channel.gone.keys()
+        channel.newly_lost()
+        for rank in waiting & channel.lost.keys():  # also those that nobody knows of yet
+            forget(rank, channel.lost[rank], here, heartbeat)
+            log.warning("rank %d is lost (%s)", rank, channel.lost[rank])
+        waiting -= channel.lost.keys()
         if reason == "interrupted":
             signals.deliver()
         time.sleep(POLLS[0])

@@ -60,7 +60,7 @@ class Others:
     @property
     def lost(self) -> dict[int, str]:
         """Ranks that are lost, with the reason."""
-        return {} if self.channel is None else self.channel.gone
+        return {} if self.channel is None else self.channel.lost
 
     def send(self, rank: int, message: Message) -> None:
         """Begin to send `message`."""
@@ -93,7 +93,7 @@ class Others:
             else:
                 self._take(rank, message.header)
                 self.pool.give(message.buffer)
-        for rank, reason in self.channel.lost().items():
+        for rank, reason in self.channel.newly_lost().items():
             self._lose(rank, reason)
             if self.here.rank != 0:  # which may not find out by itself
                 self.tell([0], {"kind": "lost", "rank": rank, "reason": reason[:LONGEST]})
@@ -172,7 +172,7 @@ class Others:
         log.warning("the others go on without this rank: it was silent for too long")
 
         def still_there():
-            if 0 in self.channel.gone:
+            if 0 in self.channel.lost:
                 raise LostRankError("rank 0 is lost: its process ended")
 
         # Not before they have ended: a rank that leaves with an error ends the whole job.

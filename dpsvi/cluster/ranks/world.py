@@ -36,8 +36,8 @@ class World:
         The other ranks on this host.
     lost : set of int
         Ranks that died or went silent.
-    told : set of int
-        Those of them that rank 0 has told all others of.
+    announced : set of int
+        Those of them that all others know of, from rank 0.
     frozen : set of int
         Those of them that may still be there: MPI would wait for them at the end.
     failed : bool
@@ -58,7 +58,7 @@ class World:
     beats: object = None
     near: object = None
     lost: set = field(default_factory=set)
-    told: set = field(default_factory=set)
+    announced: set = field(default_factory=set)
     frozen: set = field(default_factory=set)
     failed: bool = False
     left: bool = False
@@ -218,7 +218,7 @@ def agree(value: int) -> int:
     buffer[0] = value
     buffer[[1 + rank for rank in here.lost]] = 1
     if here.rank == 0:
-        here.told = set(here.lost)
+        here.announced = set(here.lost)
         for rank in here.others:
             _wait(here.data.Isend(buffer, rank, _TAG_AGREE))
     else:

@@ -20,13 +20,13 @@ from dpsvi.errors import LostRankError
 
 CHUNK = 2**30  # bytes; MPI counts are 32-bit
 POLLS = 5e-5, 1e-3  # seconds between two polls, at first and at most
-_POLL_NEAR = 1e-2  # at most, where everybody rings
+_POLL_NEAR = 1e-2  # at most, where everybody notifies
 _TAG, _TAG_MORE = 1, 2
 ENDED = "its process ended"  # what MPI reports; silence may be something else
 UNREADABLE = "its message cannot be read"
 LONGEST = 200  # characters of a reason
 _MAPPED = 4  # buffers of a rank that stay mapped: both ways it uses two at a time
-DROPPED = "dropped"  # told to a rank that is not waited for any more
+DROPPED = "dropped"  # sent to a rank that is not waited for any more
 _ABANDONED: list = []
 
 
@@ -43,11 +43,11 @@ class Channel:
     pool : Pool
         Gives the buffers of what is received; takes back those of what was sent.
     watch : callable
-        Called by :meth:`lost`; returns the ranks that are lost now, with the reason.
+        Called by :meth:`newly_lost`; returns the ranks that are lost now, with the reason.
 
     Attributes
     ----------
-    gone : dict of int
+    lost : dict of int
         Ranks that are lost, with the reason.
     """
 
@@ -56,7 +56,7 @@ class Channel:
             here, here.data, here.near, pool, watch
         )  # fmt: skip
         self._longest = _POLL_NEAR if self.near is not None and self.near.everybody else POLLS[1]
-        self.gone = dict.fromkeys(here.lost, "lost in an earlier fit")
+        self.lost = dict.fromkeys(here.lost, "lost in an earlier fit")
         self._sending: list[tuple[int, list, Message, bool]] = []
         self._receiving: dict[int, tuple[list, object]] = {}
         self._arrived: deque[tuple[int, Message]] = deque()
@@ -64,12 +64,12 @@ class Channel:
         self._mapped: dict[int, dict[Place, Buffer]] = {}
         early, here.early = here.early, []
         for rank, message in early:
-            if rank not in self.gone:
+            if rank not in self.lost:
                 self._arrive(rank, message)
 
     def send(self, rank: int, message: Message, keep: bool = False) -> None:
         """Begin to send; the buffer goes back to the pool when it is away, unless `keep`."""
-        if rank in self.gone:
+        if rank in self.lost:
             return
         message.header["fit"] = self.here.fits
         near = self.near is not None and rank in self.near
@@ -84,7 +84,7 @@ class Channel:
 
         self._guarded(start)
         if near:
-            self.near.ring(rank)
+            self.near.notify(rank)
         self._sending.append((rank, requests, message, keep))
 
     def tell(self, rank: int, message: Message) -> None:
@@ -114,7 +114,7 @@ class Channel:
         while self._arrived:
             yield self._arrived.popleft()
 
-    def lost(self) -> dict[int, str]:
+    def newly_lost(self) -> dict[int, str]:
         """Ranks found lost since the last call, with the reason."""
         for rank, reason in self.watch().items():
             self._lose(rank, reason)
@@ -167,7 +167,7 @@ class Channel:
 
     def abandon(self, rank: int, reason: str) -> None:
         """Forget all traffic with `rank`."""
-        self.gone[rank] = reason
+        self.lost[rank] = reason
         # MPI may still write to these buffers, and the rank read them, should it wake up: they are
         # never freed.
         _ABANDONED.extend(s for s in self._sending if s[0] == rank)
@@ -197,7 +197,7 @@ class Channel:
         return parse(mapped[place])
 
     def _lose(self, rank, reason):
-        if rank not in self.gone:
+        if rank not in self.lost:
             if reason != ENDED:
                 # It may only have slept: then this tells it not to come back.
                 self.tell(rank, self.pool.message({"kind": "stop", "reason": DROPPED}))
@@ -247,7 +247,7 @@ class Channel:
                     buffer, more = more[0], None
                 queue.pop(0)
                 self._receiving[rank] = (queue, None)
-                if rank not in self.gone:
+                if rank not in self.lost:
                     self._arrive(rank, parse(buffer))
             if not queue:
                 self._receiving.pop(rank, None)
@@ -291,7 +291,7 @@ class Channel:
                 MPI.ERR_PROC_FAILED, MPI.ERR_PROC_FAILED_PENDING,
             ):  # fmt: skip
                 raise LostRankError(f"MPI failed, although no process has: {error}") from error
-            for rank in failed - self.gone.keys():
+            for rank in failed - self.lost.keys():
                 self._lose(rank, ENDED)
 
 

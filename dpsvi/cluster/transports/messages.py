@@ -96,9 +96,9 @@ class Pool:
     def forget(self, rank: int) -> list[Buffer]:
         """Expect nothing back from `rank`; returns what it has been lent."""
         with self._lock:
-            gone = [buffer for reader, buffer in self._lent if reader == rank]
+            buffers = [buffer for reader, buffer in self._lent if reader == rank]
             self._lent = [lent for lent in self._lent if lent[0] != rank]
-        return gone
+        return buffers
 
     def unread(self) -> list[Buffer]:
         """What readers still have."""

@@ -48,7 +48,7 @@ class Neighbours:
                 log.info("no memory is shared with ranks of this host: %s", error)
         tickets = all_gather(mine)
         self.processes: dict[int, int] = {}
-        self._addresses = {}  # of bells
+        self._addresses = {}  # of their wake-up sockets
         for other, (*numbers, token, its_network) in enumerate(tickets.tolist()):
             # Hosts made of network namespaces could share memory, but are there to behave as if
             # they could not.
@@ -59,15 +59,15 @@ class Neighbours:
         self.everybody = len(self._addresses) == len(tickets) - 1
 
     def _open(self) -> list[int]:
-        """Make memory and a bell; returns what others need to find them."""
+        """Make memory and a wake-up socket; returns what others need to find them."""
         token = secrets.randbits(62)
         self._memory = Buffer.shared(4096)
         self._memory.bytes[_TOKEN].view(np.int64)[0] = token
         place, network = self._memory.place, Path("/proc/self/ns/net").stat().st_ino
-        self._bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._wake_up = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._own = _address(place.process, token)
-        self._bell.bind(self._own)
-        self._bell.setblocking(False)
+        self._wake_up.bind(self._own)
+        self._wake_up.setblocking(False)
         return [*place, token, network]
 
     def __contains__(self, rank: int) -> bool:
@@ -76,26 +76,26 @@ class Neighbours:
     def __len__(self) -> int:
         return len(self._addresses)
 
-    def ring(self, rank: int | None = None) -> None:
+    def notify(self, rank: int | None = None) -> None:
         """Wake `rank`, or another thread of this process, where it waits."""
         address = self._own if rank is None else self._addresses[rank]
-        # It has ended, or has not yet heard many rings: then it is awake.
+        # It has ended, or many notices wait to be read: then it is awake.
         with suppress(OSError):
-            self._bell.sendto(b"", address)
+            self._wake_up.sendto(b"", address)
 
     def wait(self, seconds: float) -> None:
-        """Sleep for so long, or until somebody rings."""
+        """Sleep for so long, or until somebody notifies this rank."""
         if not self._addresses:
             time.sleep(seconds)
             return
-        if select.select([self._bell], [], [], seconds)[0]:
+        if select.select([self._wake_up], [], [], seconds)[0]:
             with suppress(BlockingIOError):
                 while True:
-                    self._bell.recv(1)
+                    self._wake_up.recv(1)
 
 
 def _address(process, token) -> bytes:
-    # An abstract name: no file, gone with the process, seen within the network namespace only.
+    # An abstract name, no file: it ends with the process, and only its network namespace sees it.
     return f"\0dpsvi-{process}-{token}".encode()
 
 

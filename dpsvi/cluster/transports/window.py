@@ -56,7 +56,7 @@ class Window:
         return rank in self._readers
 
     def begin(self, rank: int) -> list[int]:
-        """Allow `rank` to read; returns what it must be told: itself, where the rows are."""
+        """Allow `rank` to read; returns what it needs for that: itself, where the rows are."""
         self._reading[rank] = 1
         return [rank, self._n_ranks, *self._buffer.place]
 

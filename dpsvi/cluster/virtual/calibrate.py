@@ -186,7 +186,7 @@ def _exchange(job, b, n_workers, slower, step, value) -> _Exchange:
         return message, time.perf_counter() - started
 
     arrived, found, works = [(worker.hello(), 0.0) for worker in workers], [], {}
-    with ThreadPoolExecutor(n_workers) as crew:
+    with ThreadPoolExecutor(n_workers) as pool:
         while len(found) < n_exchanges:
             grants = [None] * n_workers
             for rank, (message, spent) in enumerate(arrived):
@@ -202,7 +202,7 @@ def _exchange(job, b, n_workers, slower, step, value) -> _Exchange:
                     steps = step * update["n_done"] + value * lengths[items].sum()
                     n_bytes = message.n_bytes + grants[rank].n_bytes
                     found.append(_Exchange(n_bytes, busy, spent / slower - steps))
-            arrived = list(crew.map(turn, workers, grants))
+            arrived = list(pool.map(turn, workers, grants))
     return _Exchange(*np.mean(found[n_workers * _WARM :], axis=0))
 
 

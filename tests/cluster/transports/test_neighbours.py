@@ -125,14 +125,14 @@ def test_others_are_no_neighbours(what):
     assert not zero.everybody
 
 
-def test_a_ring_ends_the_wait():
+def test_a_notice_ends_the_wait():
     zero, one = together(2)
 
-    def ring():
+    def notify():
         time.sleep(0.05)
-        zero.ring(1)
+        zero.notify(1)
 
-    for sleeper, wake in ((one, ring), (one, lambda: (time.sleep(0.05), one.ring()))):
+    for sleeper, wake in ((one, notify), (one, lambda: (time.sleep(0.05), one.notify()))):
         thread = threading.Thread(target=wake)
         thread.start()
         started = time.perf_counter()
@@ -140,11 +140,11 @@ def test_a_ring_ends_the_wait():
         assert time.perf_counter() - started < 10
         thread.join()
     for _ in range(5000):
-        zero.ring(1)  # never blocks, however many are not heard
+        zero.notify(1)  # never blocks, however many wait
     one.wait(20)
     started = time.perf_counter()
     one.wait(0.01)
-    assert time.perf_counter() - started >= 0.009, "all rings were heard at once"
+    assert time.perf_counter() - started >= 0.009, "all notices were read at once"
 
 
 def test_nobody_is_merged_with_while_somebody_reads():
@@ -199,7 +199,7 @@ def test_two_ranks_that_end_together_let_nobody_wait():
         window=window, finished=False, outbox=[], drop=drop,
         job=SimpleNamespace(cluster=SimpleNamespace(on_lost="drop")),
     )  # fmt: skip
-    channel = SimpleNamespace(poll=list, lost=lambda: {1: "dead", 2: "dead"}, rest=rest)
+    channel = SimpleNamespace(poll=list, newly_lost=lambda: {1: "dead", 2: "dead"}, rest=rest)
     quiet = SimpleNamespace(deliver=lambda: None, forget=lambda rank: None)
     _serve(master, channel, None, World(0, 4), quiet, quiet)
     assert sorted(dropped) == [1, 2] and not window.busy
@@ -253,7 +253,7 @@ def test_a_rank_that_asks_and_dies_lets_nobody_wait(asked, leaves):
         window.begin(1)
     looks, deaths, told = iter([found]), iter([deaths]), []
     channel = SimpleNamespace(
-        poll=lambda: next(looks), lost=lambda: next(deaths), rest=rest,
+        poll=lambda: next(looks), newly_lost=lambda: next(deaths), rest=rest,
         send=lambda rank, message: told.append((rank, message.header["kind"])),
     )  # fmt: skip
     quiet = SimpleNamespace(deliver=lambda: None, forget=lambda rank: None)
@@ -278,16 +278,16 @@ def test_the_end_waits_for_whoever_lives():
             yield byes[now], pool.message({"kind": "bye"})
         poll.now = now
 
-    def lost():
+    def newly_lost():
         silent = {1} if poll.now > 10 else set()
         silent |= {3} if poll.now > 20 else set()
-        channel.gone |= dict.fromkeys(silent & heard, "not heard of for 20 s")
+        channel.lost |= dict.fromkeys(silent & heard, "not heard of for 20 s")
 
     # Rank 4 was found lost before, but what ended the fit came first.
     told, heard = [], heard | {4}
     channel = SimpleNamespace(
-        poll=poll, lost=lost, send=lambda rank, message, keep: told.append(rank),
-        gone={4: "its process ended"}, receiving=False,
+        poll=poll, newly_lost=newly_lost, send=lambda rank, message, keep: told.append(rank),
+        lost={4: "its process ended"}, receiving=False,
     )  # fmt: skip
     master = SimpleNamespace(pool=pool, stop_message=lambda *a, **k: "stop")
     here, heartbeat = World(0, 5), SimpleNamespace(forget=lambda rank: heard.discard(rank))

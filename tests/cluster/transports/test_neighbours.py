@@ -287,7 +287,7 @@ def test_the_end_waits_for_whoever_lives():
     told, heard = [], heard | {4}
     channel = SimpleNamespace(
         poll=poll, newly_lost=newly_lost, send=lambda rank, message, keep: told.append(rank),
-        lost={4: "its process ended"}, receiving=False,
+        lost={4: "its process ended"}, receiving=False, close=lambda seconds: None,
     )  # fmt: skip
     master = SimpleNamespace(pool=pool, stop_message=lambda *a, **k: "stop")
     here, heartbeat = World(0, 5), SimpleNamespace(forget=lambda rank: heard.discard(rank))

@@ -30,8 +30,7 @@ def learning(out):
 @needs("openmpi")
 @pytest.mark.parametrize("number, more, rate", [
     (signal.SIGKILL, [], 0.004),
-    # Each of three replicas makes steps of 3^0.5 times the rate.
-    (signal.SIGKILL, ["--algorithm", "gala"], 0.0025),
+    (signal.SIGKILL, ["--algorithm", "gala"], 0.0025),  # replicas drift apart at larger rates
     (signal.SIGSTOP, [], 0.004),
 ], ids=["killed", "killed, no master", "frozen"])  # fmt: skip
 def test_a_lost_worker_is_named_and_others_make_its_steps(number, more, rate, tmp_path):

@@ -91,7 +91,7 @@ def test_one_thread_is_reproducible_and_a_resumed_fit_ends_alike(algorithm, tmp_
     dict(engine="serial"),
     dict(engine="threads", n_jobs=2),
     dict(engine="threads", n_jobs=2, algorithm="pa3c", n_moves=32, learning_rate=0.002),
-    dict(engine="threads", n_jobs=2, algorithm="ga3c"),
+    dict(engine="threads", n_jobs=2, algorithm="ga3c", learning_rate=0.001),
     dict(engine="serial", algorithm="paac"),
     dict(engine="serial", optimizer="rmsprop", trace=0.95),
     dict(engine="serial", optimizer="sgd", learning_rate=0.05),
@@ -101,7 +101,10 @@ def test_one_thread_is_reproducible_and_a_resumed_fit_ends_alike(algorithm, tmp_
         n_games=8,
     ),
     dict(engine="simulated", algorithm="paac", cluster=virtual(2, strategy="local_sgd")),
-    dict(engine="simulated", algorithm="gala", cluster=virtual(2, strategy="gala")),
+    dict(
+        engine="simulated", algorithm="gala", cluster=virtual(2, strategy="gala"),
+        learning_rate=0.0025,
+    ),
     dict(engine="simulated", cluster=virtual(2, strategy="push_sum"), local_steps=4),
 ], ids=str)  # fmt: skip
 def test_it_learns_on_every_engine_and_by_every_algorithm(settings):

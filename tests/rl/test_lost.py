@@ -13,7 +13,7 @@ from dpsvi.rl import ActorCritic
 pytestmark = [pytest.mark.fault, pytest.mark.mpi]
 
 
-def arguments(out, *more, rate=0.004):
+def arguments(out, *more, rate=0.006):
     """A run that is slow until it is told to go on."""
     return [
         *faulty({"slow_until": f"{out}.told"}, "dpsvi"), "play", "cartpole", "--moves", "200000",
@@ -29,9 +29,9 @@ def learning(out):
 
 @needs("openmpi")
 @pytest.mark.parametrize("number, more, rate", [
-    (signal.SIGKILL, [], 0.004),
+    (signal.SIGKILL, [], 0.006),
     (signal.SIGKILL, ["--algorithm", "gala"], 0.0025),  # replicas drift apart at larger rates
-    (signal.SIGSTOP, [], 0.004),
+    (signal.SIGSTOP, [], 0.006),
 ], ids=["killed", "killed, no master", "frozen"])  # fmt: skip
 def test_a_lost_worker_is_named_and_others_make_its_steps(number, more, rate, tmp_path):
     out = tmp_path / "run"

@@ -139,7 +139,7 @@ def test_where_an_environment_cuts_itself_the_game_would_have_gone_on(register):
 ], ids=["serial", "threads"])  # fmt: skip
 def test_cartpole_of_gymnasium_is_learned(settings):
     agent = ActorCritic(
-        "gymnasium:CartPole-v1", random_state=0, n_evaluations=4, **settings
+        "gymnasium:CartPole-v1", n_games=8, random_state=0, n_evaluations=4, **settings
     ).fit(60_000)  # fmt: skip
     assert max(entry["score"] for entry in agent.history_) > 60  # without learning: below 30
 

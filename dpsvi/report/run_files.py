@@ -17,7 +17,7 @@ NAMED_LINES = 5  # broken lines named one by one; the others are only counted
 
 
 class Metric(NamedTuple):
-    """One line of ``metrics.jsonl``: `value` of `metric` after `items` documents, `seconds` in."""
+    """One line of ``metrics.jsonl``: `value` of `metric` after `items` visits, `seconds` in."""
 
     step: int
     items: int

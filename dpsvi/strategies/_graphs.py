@@ -27,10 +27,8 @@ def check_graph(graph: Graph) -> None:
         check_choice("graph", graph, NAMES)
         return
     lists = graph if isinstance(graph, (list, tuple)) else []
-    if (
-        not lists
-        or not all(isinstance(nodes, (list, tuple)) for nodes in lists)
-        or not all(type(node) is int for nodes in lists for node in nodes)
+    if not lists or not all(isinstance(nodes, (list, tuple)) for nodes in lists) or not all(
+        type(node) is int for nodes in lists for node in nodes
     ):
         raise TypeError(
             f"graph must be one of {NAMES} or a list of the out-neighbours of every node, "
@@ -55,8 +53,10 @@ def check_size(graph: Graph, n_nodes: int) -> None:
         raise ValueError(f"graph has {len(graph)} nodes, the fit has {n_nodes}")
 
 
-def out_neighbours(graph: Graph, n_nodes: int, lost: Collection[int] = ()) -> list[list[int]]:
-    """The nodes that each of `n_nodes` sends to, in turn; nobody where it is alone or `lost`.
+def out_neighbours(
+    graph: Graph, node: int, n_nodes: int, lost: Collection[int] = ()
+) -> list[int]:
+    """The nodes that `node`, one of `n_nodes`, sends to in turn; nobody where it is alone or lost.
 
     Raises
     ------
@@ -65,27 +65,28 @@ def out_neighbours(graph: Graph, n_nodes: int, lost: Collection[int] = ()) -> li
 
     Examples
     --------
-    >>> out_neighbours("exponential", 4)
-    [[1, 2], [2, 3], [3, 0], [0, 1]]
-    >>> out_neighbours("ring", 4, lost={2})
-    [[1], [3], [], [0]]
-    >>> out_neighbours([[1], [2, 0], [3], [0]], 4, lost={2})
-    [[1], [3, 0], [], [0]]
+    >>> out_neighbours("exponential", 0, 8)
+    [1, 2, 4]
+    >>> out_neighbours("torus", 5, 6)  # two rows of three
+    [3, 2]
+    >>> out_neighbours("ring", 1, 4, lost={2})
+    [3]
+    >>> out_neighbours([[1], [2, 0], [3], [0]], 1, 4, lost={2})
+    [3, 0]
     """
     check_size(graph, n_nodes)
+    left = [other for other in range(n_nodes) if other not in lost]
+    if node in lost or len(left) == 1:
+        return []
     if isinstance(graph, str):
-        left = [node for node in range(n_nodes) if node not in lost]
-        found: list[list[int]] = [[] for _ in range(n_nodes)]
-        for place, node in enumerate(left if len(left) > 1 else ()):
-            found[node] = [left[to] for to in _named(graph, place, len(left))]
-        return found
+        return [left[to] for to in _named(graph, left.index(node), len(left))]
     found = [list(nodes) for nodes in graph]
     for gone in lost:
         behind, found[gone] = found[gone], []
-        for node, nodes in enumerate(found):
+        for other, nodes in enumerate(found):
             there = [k for to in nodes for k in (behind if to == gone else (to,))]
-            found[node] = [to for to in there if to != node]
-    return found
+            found[other] = [to for to in there if to != other]
+    return found[node]
 
 
 class InTurn:
@@ -103,14 +104,13 @@ class InTurn:
     """
 
     def __init__(self, graph: Graph, node: int, n_nodes: int):
-        self._place, self._lost, self._n_asked = (graph, n_nodes), frozenset[int](), 0
-        self._node = node
-        self._nodes = out_neighbours(graph, n_nodes)[node]
+        self._place, self._lost, self._n_asked = (graph, node, n_nodes), frozenset[int](), 0
+        self._nodes = out_neighbours(*self._place)
 
     def lose(self, node: int) -> None:
         """Send to others instead of `node`."""
         self._lost |= {node}
-        self._nodes = out_neighbours(*self._place, self._lost)[self._node]
+        self._nodes = out_neighbours(*self._place, self._lost)
 
     def next(self) -> int | None:
         """The node to send to, each time the next."""
@@ -129,8 +129,8 @@ def neighbours(graph: Graph, n_nodes: int, lost: Collection[int] = ()) -> list[l
     [[1, 3], [0, 2], [1, 3], [0, 2]]
     """
     found: list[set[int]] = [set() for _ in range(n_nodes)]
-    for node, nodes in enumerate(out_neighbours(graph, n_nodes, lost)):
-        for to in nodes:
+    for node in range(n_nodes):
+        for to in out_neighbours(graph, node, n_nodes, lost):
             found[node].add(to)
             found[to].add(node)
     return [sorted(nodes) for nodes in found]
@@ -140,11 +140,12 @@ def _named(graph: str, node: int, n_nodes: int) -> list[int]:
     """The out-neighbours of `node`, one of `n_nodes` > 1."""
     if graph == "torus":
         return _beside(node, n_nodes)
-    distances = {
-        "ring": [1],
-        "exponential": [2**power for power in range(math.ceil(math.log2(n_nodes)))],
-        "complete": range(1, n_nodes),
-    }[graph]
+    if graph == "ring":
+        distances = [1]
+    elif graph == "exponential":
+        distances = [2**power for power in range(math.ceil(math.log2(n_nodes)))]
+    else:
+        distances = list(range(1, n_nodes))
     return [(node + distance) % n_nodes for distance in distances]
 
 
@@ -153,5 +154,6 @@ def _beside(node: int, n_nodes: int) -> list[int]:
     n_rows = max(k for k in range(1, math.isqrt(n_nodes) + 1) if n_nodes % k == 0)
     n_columns = n_nodes // n_rows
     row, column = divmod(node, n_columns)
-    right, below = (row, (column + 1) % n_columns), ((row + 1) % n_rows, column)
-    return [row * n_columns + column for row, column in ([right, below] if n_rows > 1 else [right])]
+    right = row * n_columns + (column + 1) % n_columns
+    below = (row + 1) % n_rows * n_columns + column
+    return [right, below] if n_rows > 1 else [right]

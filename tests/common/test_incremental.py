@@ -197,7 +197,7 @@ def test_items_stay_with_their_worker(name, rng):
     def look(self, grant, mine):
         if self.job.state.sums_memory:
             for i in self.job.passes.items(mine[1]):
-                seen.setdefault(int(i), []).append(id(self.pool))
+                seen.setdefault(int(i), []).append(self.pool)  # kept: an id may come again
         return compute(self, grant, mine)
 
     data = data_of(name, rng)

@@ -80,7 +80,7 @@ def test_neighbours_are_those_of_both_directions(graph, expected):
 def test_nodes_that_are_left_reach_each_other(graph, lost):
     """And none of them sends to a lost one."""
     left = sorted(set(range(5)) - lost)
-    found = out_neighbours(graph, 5, lost)
+    found = [out_neighbours(graph, node, 5, lost) for node in range(5)]
     assert all(set(found[node]) <= set(left) - {node} for node in left)
     assert all(found[node] == [] for node in lost)
     check_graph([[left.index(to) for to in found[node]] for node in left])  # else it raises

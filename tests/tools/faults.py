@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from unittest.mock import patch
@@ -30,6 +30,11 @@ from dpsvi.cluster.transports.window import Window
 from dpsvi.errors import DivergedError
 
 _SLOW = 0.05  # seconds a turn
+
+
+def _on(ranks, part, name, function):
+    """A context in which a function of `part` is another one, on these ranks alone."""
+    return patch.object(part, name, function) if launched_rank() in ranks else nullcontext()
 
 
 @contextmanager
@@ -78,9 +83,8 @@ def lost_while_reading(number):
             os.kill(os.getpid(), number)
         end(self, rank)
 
-    with ExitStack() as stack:
-        if launched_rank() == 2:  # rank 0 ends readings, too: those of ranks that are lost
-            stack.enter_context(patch.object(Window, "end", end_reading))
+    # Rank 0 ends readings, too: those of ranks that are lost.
+    with _on([2], Window, "end", end_reading):
         yield
 
 
@@ -105,9 +109,7 @@ def signalled(told):
             os.kill(os.getpid(), signal.SIGTERM)
         return call(*arguments)
 
-    with ExitStack() as stack:
-        if launched_rank() == rank:
-            stack.enter_context(patch.object(part, where, signalled_call))
+    with _on([rank], part, where, signalled_call):
         yield
 
 
@@ -120,9 +122,7 @@ def signalled_late(ranks):
         close(self, *given)
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
 
-    with ExitStack() as stack:
-        if launched_rank() in ranks:
-            stack.enter_context(patch.object(channel.Channel, "close", close_and_be_signalled))
+    with _on(ranks, channel.Channel, "close", close_and_be_signalled):
         yield
 
 
@@ -136,9 +136,7 @@ def late(told):
         time.sleep(seconds)
         begin(self, *given, **options)
 
-    with ExitStack() as stack:
-        if launched_rank() == rank:
-            stack.enter_context(patch.object(Peer, "__init__", begin_late))
+    with _on([rank], Peer, "__init__", begin_late):
         yield
 
 
@@ -159,9 +157,7 @@ def at_a_turn(told):
             raise DivergedError("this rank has diverged")
         return turn(self, *given)
 
-    with ExitStack() as stack:
-        if launched_rank() == rank:
-            stack.enter_context(patch.object(Peer, "turn", faulty_turn))
+    with _on([rank], Peer, "turn", faulty_turn):
         yield
 
 
@@ -177,9 +173,7 @@ def unreadable(told):
             raise OSError("not to be found")
         return found(self, rank, message)
 
-    with ExitStack() as stack:
-        if launched_rank() == reader:
-            stack.enter_context(patch.object(channel.Channel, "_found", find))
+    with _on([reader], channel.Channel, "_found", find):
         yield
 
 
@@ -190,10 +184,10 @@ def broken(rank):
     def fail(*arguments):
         raise RuntimeError("this rank is broken")
 
-    with ExitStack() as stack:
-        if launched_rank() == rank:
-            for part, method in ((Worker, "turn"), (Master, "_collect"), (Peer, "turn")):
-                stack.enter_context(patch.object(part, method, fail))
+    with (
+        _on([rank], Worker, "turn", fail), _on([rank], Master, "_collect", fail),
+        _on([rank], Peer, "turn", fail),
+    ):  # fmt: skip
         yield
 
 
@@ -212,9 +206,7 @@ def broken_when(told):
             raise RuntimeError("this rank is broken")
         return turn(self, *given)
 
-    with ExitStack() as stack:
-        if launched_rank() == rank:
-            stack.enter_context(patch.object(Peer, "turn", fail))
+    with _on([rank], Peer, "turn", fail):
         yield
 
 
@@ -290,9 +282,7 @@ def killed_between_fits(told):
             os.kill(os.getpid(), signal.SIGKILL)
         return method(*arguments)
 
-    with ExitStack() as stack:
-        if launched_rank() == rank:
-            stack.enter_context(patch.object(part, where, kill))
+    with _on([rank], part, where, kill):
         yield
 
 

@@ -48,12 +48,12 @@ def summary(exchanges: Sequence[Exchange], busy: float, seconds: float) -> str:
     """All of them in a line; `busy` are those of the `seconds` in which the master computed."""
     n_bytes, n_items = sum(e.n_bytes for e in exchanges), sum(e.n_items for e in exchanges)
     waited, computed = sum(e.waited for e in exchanges), sum(e.seconds for e in exchanges)
-    staleness = sorted(e.staleness for e in exchanges)
+    staleness = [e.staleness for e in exchanges]
     return (
-        f"{len(exchanges)} exchanges, {n_bytes / n_items:.0f} bytes a document, "
+        f"{len(exchanges)} exchanges, {n_bytes / n_items:.0f} bytes an item, "
         f"master busy {100 * busy / max(seconds, 1e-9):.1f} %, "
         f"workers waiting {100 * waited / max(waited + computed, 1e-9):.1f} %; "
         f"median B {statistics.median(e.local_steps for e in exchanges):g}, "
         f"p {statistics.median(e.n_threads for e in exchanges):g}; "
-        f"staleness D': median {staleness[len(staleness) // 2]}, at most {staleness[-1]}"
+        f"staleness D': median {statistics.median(staleness):g}, at most {max(staleness)}"
     )

@@ -18,7 +18,7 @@ from dpsvi.cluster.transports.channel import DROPPED, LONGEST, Channel
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.errors import DivergedError, DroppedError, LostMemoryError, LostRankError
 from dpsvi.training.job import Job
-from dpsvi.training.signals import EXPECTED, Deferred
+from dpsvi.training.signals import Deferred
 
 log = logging.getLogger(__name__)
 
@@ -83,8 +83,7 @@ def follow(job: Job, here: World, heartbeat: Heartbeat, signals: Deferred) -> bo
     if reason.startswith("diverged"):
         raise DivergedError(reason.removeprefix("diverged: "))
     if reason == "interrupted":
-        # Heard after the fit, where nothing is ready for it, a signal would end the job.
-        time.sleep(EXPECTED)
+        signals.expect()  # heard after the fit, where nothing is ready for it, it would end the job
         raise KeyboardInterrupt
     if reason != "done":
         time.sleep(_RANK_0_ENDS)  # it knows more, and is to end the job

@@ -84,7 +84,7 @@ def test_documents_stay_with_their_worker(X):
     def look(self, grant, mine):
         if self.state.model.local is responsibilities.local:
             for d in self.job.passes.items(mine[1]):
-                seen.setdefault(int(d), []).append(id(self.pool))
+                seen.setdefault(int(d), []).append(self.pool)  # kept: an id may come again
         return compute(self, grant, mine)
 
     with patch.object(Worker, "_compute", look):

@@ -11,7 +11,7 @@ sampling error and not its value.  No prior term of the corpus is divided by the
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +19,11 @@ import numpy as np
 from dpsvi.base import Items
 from dpsvi.evaluation.infer import infer, score
 from dpsvi.kernels.jit import as_items
+from dpsvi.training.signals import Deferred
 
 FLOAT = np.dtype(np.float32)
 PART = 4096  # documents whose gamma is in memory at once, in a thread
+_LOOK_APART = 0.1  # seconds between two looks for a signal
 WORTH_A_THREAD = 1 << 20  # weights of words in topics that are read in a millisecond or two
 
 
@@ -110,8 +112,19 @@ def _over_items(n, n_jobs, function, most=None):
         for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             function(first, last)
         return
-    with ThreadPoolExecutor(n_jobs) as pool:
-        list(pool.map(function, edges[:-1].tolist(), edges[1:].tolist()))
+    # What a signal raises may leave a lock behind that the threads need: it is heard between waits.
+    with Deferred() as signals, ThreadPoolExecutor(n_jobs) as pool:
+        parts = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+        futures = [pool.submit(function, first, last) for first, last in parts]
+        try:
+            while (found := wait(futures, _LOOK_APART, FIRST_EXCEPTION)).not_done:
+                if any(future.exception() for future in found.done):
+                    break
+                signals.deliver()
+        finally:
+            pool.shutdown(cancel_futures=True)
+    for future in futures:
+        future.result()
 
 
 def completion_perplexity(

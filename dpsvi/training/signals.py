@@ -15,7 +15,7 @@ _EXPECTED = 1.0  # seconds from the first rank that hears a signal to the last o
 
 
 class Deferred:
-    """Keeps signals until :meth:`deliver` or :meth:`end`; a handler raises when all is whole.
+    """Keeps signals until :meth:`deliver` or the end; a handler raises when all is whole.
 
     After the first signal handlers are called at once, so that one which ends the process at the
     second signal does so; what they raise still waits.  Outside the main thread nothing is changed:
@@ -34,7 +34,6 @@ class Deferred:
         self._seen = False
         self._raised: BaseException | None = None
         self._since: float | None = None  # when the first one came
-        self._ended = False
 
     def __enter__(self):
         if threading.current_thread() is threading.main_thread():
@@ -50,13 +49,8 @@ class Deferred:
 
     def __exit__(self, *error):
         self._restore()
-        if error[0] is None or self._raised is not None:
+        if error[0] is None or self._kept or self._raised is not None:
             self.deliver()
-
-    def end(self) -> None:
-        """Keep nothing from here on, and handle what was kept; may raise what a handler raises."""
-        self._restore()
-        self.deliver()
 
     def deliver_after(self, seconds: float) -> None:
         """As :meth:`deliver`, if the first signal came so long ago."""
@@ -87,14 +81,13 @@ class Deferred:
             self._wake()
 
     def _restore(self):
-        replaced = [] if self._ended else list(self._handlers)
+        replaced = list(self._handlers)
         while replaced:
             try:
                 signal.signal(replaced[-1], self._handlers[replaced[-1]])
                 replaced.pop()
             except BaseException as error:  # by a handler that is there again
                 self._raised = error
-        self._ended = True
 
     def _handle(self):
         while self._kept:

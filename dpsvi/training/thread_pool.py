@@ -53,6 +53,7 @@ def run(task: Task, n_steps: int) -> None:
             for _ in range(n_threads):
                 while ended.get() is None:
                     signals.deliver()
+                    _stop(task)  # who asked for this segment hears of the signal after it
         except BaseException:
             _stop(task)
             raise

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import members
 import numba
@@ -216,54 +217,13 @@ def test_threads_have_left_the_parameters_however_often_one_interrupts():
     assert done.stdout == "interrupted [0, 1]\n", done.stderr
 
 
-UNLUCKY = """
-import signal, sys, threading
-from types import SimpleNamespace
-import numpy as np
-from dpsvi.training import thread_pool
-from dpsvi.training.loop import RUNNING
-
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may ignore it
-enter, left = threading.Condition.__enter__, 0
-
-def signalled(condition):
-    global left
-    found = enter(condition)
-    if left and threading.get_ident() == threading.main_thread().ident:
-        left -= 1
-        if not left:
-            signal.raise_signal(signal.SIGINT)
-    return found
-
-def run(number):
-    global left
-    done = []
-    task = SimpleNamespace(
-        works=[None] * 2, run_thread=lambda thread, n: done.append(thread), stop=np.array([RUNNING])
-    )
-    left = number
-    try:
-        thread_pool.run(task, 10)
-    except KeyboardInterrupt:
-        return True
-    finally:
-        reached, left = not left, 0
-        assert not reached or sorted(done) == [0, 1], done
-    return False
-
-threading.Condition.__enter__ = signalled
-number = 1
-while run(number):
-    assert not run(0)
-    number += 1
-    thread_pool._forget_pool()  # the next one is made anew
-print(number > 5)
-"""
+UNLUCKY = Path(__file__).parents[1] / "tools" / "unlucky.py"
 
 
-def test_an_interrupt_locks_no_thread_out():
+@pytest.mark.parametrize("call", ["segment", "transform"])
+def test_an_interrupt_locks_no_thread_out(call):
     """It comes, in turn, wherever the main thread has just taken a lock of Python's own."""
     done = subprocess.run(
-        [sys.executable, "-c", UNLUCKY], capture_output=True, text=True, timeout=240
+        [sys.executable, UNLUCKY, call], capture_output=True, text=True, timeout=240
     )
     assert done.stdout == "True\n", done.stderr

@@ -1,5 +1,7 @@
 """Document completion and the bound: independent of how many documents are tested."""
 
+import time
+
 import numpy as np
 import pytest
 from reference.lda import (
@@ -15,6 +17,7 @@ from reference.lda import local_step as slow_local_step
 
 from dpsvi import DPSVILDA
 from dpsvi.corpus import Corpus
+from dpsvi.evaluation import completion as document_completion
 from dpsvi.evaluation.completion import completion_perplexity, split_tokens
 
 ALPHA = 0.1
@@ -351,3 +354,16 @@ def test_transform_of_nothing(asked):
     model, corpus = asked
     empty = few_words(*np.zeros((2, corpus.n_features)), n_words=corpus.n_features)
     np.testing.assert_allclose(model.transform(empty), 1 / 5)
+
+
+def test_a_part_that_fails_ends_all():
+    begun = []
+
+    def fail(first, last):
+        begun.append(first)
+        time.sleep(0.001)
+        raise RuntimeError("this part")
+
+    with pytest.raises(RuntimeError, match="this part"):
+        document_completion._over_items(8000, 2, fail, most=1)
+    assert len(begun) < 4000

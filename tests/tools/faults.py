@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+import weakref
 from contextlib import ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +27,7 @@ from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.ranks.launcher import launched_rank
 from dpsvi.cluster.transports import channel, messages
+from dpsvi.cluster.transports.buffers import Place
 from dpsvi.cluster.transports.window import Window
 from dpsvi.errors import DivergedError
 
@@ -92,21 +94,29 @@ def lost_while_reading(number):
 def signalled(told):
     """A rank gets SIGTERM once, by itself: told are its rank and where it is.
 
-    That is when all ranks have met (``all_gather``), before a worker (``Channel``) or a peer
-    (``tell``) says hello, or as a peer hands over what it holds for a checkpoint (``whole``).
+    That is as ranks meet for the first time (``Neighbours``), when all have met (``all_gather``),
+    before a worker (``Channel``) or a peer (``tell``) says hello, as a worker loads compiled code,
+    in a callback that swallows what a handler raises (``load``), or as a peer hands over what it
+    holds for a checkpoint (``whole``).
     """
+    from dpsvi.cluster.nodes import kernels
     from dpsvi.cluster.ranks import follow, others, placement
+    from dpsvi.cluster.transports import neighbours
 
     rank, where = told
     part = {
         "all_gather": placement, "Channel": follow, "tell": others.Others, "whole": Peer,
+        "load": kernels, "Neighbours": neighbours,
     }[where]  # fmt: skip
     call, calls = getattr(part, where), []
 
     def signalled_call(*arguments):
         calls.append(where)
         if len(calls) == 1:
-            os.kill(os.getpid(), signal.SIGTERM)
+            if where == "load":
+                weakref.finalize(type("", (), {})(), os.kill, os.getpid(), signal.SIGTERM)
+            else:
+                os.kill(os.getpid(), signal.SIGTERM)
         return call(*arguments)
 
     with _on([rank], part, where, signalled_call):
@@ -116,11 +126,13 @@ def signalled(told):
 @contextmanager
 def signalled_late(ranks):
     """These ranks get SIGTERM a moment after they have ended their fit."""
-    close = channel.Channel.close
+    close, closed = channel.Channel.close, []
 
     def close_and_be_signalled(self, *given):
         close(self, *given)
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        closed.append(given)
+        if len(closed) == 1:
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
 
     with _on(ranks, channel.Channel, "close", close_and_be_signalled):
         yield
@@ -161,20 +173,40 @@ def at_a_turn(told):
         yield
 
 
-@contextmanager
-def unreadable(told):
-    """A rank cannot read the tenth message of another one where it lies: told are both ranks."""
+def _before_the_tenth(told, act):
+    """Do something when a rank is about to read the tenth message of another, where it lies."""
     reader, sender = told
     found, calls = channel.Channel._found, []
 
     def find(self, rank, message):
         calls.extend([rank] * (rank == sender))
         if len(calls) == 10 and rank == sender:
-            raise OSError("not to be found")
+            act(self, rank, Place(*message.header["place"]))
         return found(self, rank, message)
 
-    with _on([reader], channel.Channel, "_found", find):
-        yield
+    return _on([reader], channel.Channel, "_found", find)
+
+
+def unreadable(told):
+    """A rank cannot read the tenth message of another one where it lies: told are both ranks."""
+
+    def fail(*given):
+        raise OSError("not to be found")
+
+    return _before_the_tenth(told, fail)
+
+
+def killed_unread(told):
+    """A rank is killed when another one is about to read a message of it: told are both ranks."""
+
+    def kill(here, rank, place):
+        number = here.near.processes[rank]
+        os.kill(number, signal.SIGKILL)
+        while Path(f"/proc/{number}/fd/{place.fd}").exists():
+            time.sleep(0.01)
+        here._mapped.pop(rank)
+
+    return _before_the_tenth(told, kill)
 
 
 @contextmanager
@@ -290,8 +322,8 @@ _FAULTS = {
     fault.__name__: fault
     for fault in (
         slow_until, shared_from, chunks_of, lost_while_reading, signalled, signalled_late, late,
-        at_a_turn, unreadable, broken, broken_when, nan_after, killed_after, killed_between_fits,
-        rows_come_by,
+        at_a_turn, unreadable, killed_unread, broken, broken_when, nan_after, killed_after,
+        killed_between_fits, rows_come_by,
     )
 }  # fmt: skip
 

@@ -32,12 +32,20 @@ _LOOK_APART = 0.1
 def follow(job: Job, here: World, heartbeat: Heartbeat, signals: Deferred) -> bool:
     """Work for rank 0 until it says stop; whether its observer ended the fit.
 
-    `signals` are deferred until this rank can tell rank 0 of them.
+    `signals` are heard between messages and while a turn is made: numba swallows what they raise in
+    the midst of it while it compiles.
     """
     pool = Pool(shared=bool(here.near))
     channel = Channel(here, pool, heartbeat.silent)
+    try:
+        return _follow(job, here, pool, channel, signals)
+    finally:
+        channel.close(0.0)  # also where nothing was said: MPI may still write to its buffers
 
+
+def _follow(job, here, pool, channel, signals) -> bool:
     def check():
+        signals.deliver()
         reason = channel.newly_lost().get(0)
         if reason is not None:
             # One after the other: the first that raises ends the job, and Open MPI's mpiexec
@@ -46,13 +54,13 @@ def follow(job: Job, here: World, heartbeat: Heartbeat, signals: Deferred) -> bo
             raise LostRankError(f"rank 0, the master, is lost: {reason}")
 
     def still_there():
+        signals.deliver()
         # Rank 0 sends a dropped rank no heartbeats any more: only its death counts.
         if 0 in channel.lost:
             raise LostRankError("rank 0, the master, is lost: its process ended")
 
     interrupt = None
     try:
-        signals.end()
         message = _serve(Worker(job, pool=pool), channel, check)
     except KeyboardInterrupt as error:
         interrupt = error
@@ -65,19 +73,19 @@ def follow(job: Job, here: World, heartbeat: Heartbeat, signals: Deferred) -> bo
         raise
     reason = message.header["reason"] if message is not None else _NO_ANSWER
     if reason == DROPPED and interrupt is None:
+        here.left = True
         log.warning("the others go on without this rank: it was silent for too long")
         # Not before they have ended: a rank that leaves with an error ends the whole job.
         while channel.receive(still_there)[1].header["kind"] != "stop":
             pass
-        here.left = True
         raise DroppedError("the others have gone on without this rank: it was silent for too long")
-    with Deferred():  # rank 0 waits for the last words
-        here.left = interrupt is not None and reason in (DROPPED, _NO_ANSWER)
-        here.lost |= set(message.header.get("lost", ()) if message is not None else ())
-        if message is not None and "rows" in message.arrays:
-            adopt(job.state, message)
-        channel.send(0, pool.message({"kind": "bye"}))
-        channel.close(_GOOD_BYE)
+    here.left = interrupt is not None and reason in (DROPPED, _NO_ANSWER)
+    here.lost |= set(message.header.get("lost", ()) if message is not None else ())
+    if message is not None and "rows" in message.arrays:
+        adopt(job.state, message)
+    channel.send(0, pool.message({"kind": "bye"}))
+    channel.close(_GOOD_BYE)
+    signals.deliver()
     if interrupt is not None:
         raise interrupt
     if reason.startswith("diverged"):
@@ -98,6 +106,7 @@ def _serve(worker, channel, check) -> Message:
     channel.send(0, worker.hello())
     with ThreadPoolExecutor(1, "dpsvi-worker") as thread:
         while (message := channel.receive(check)[1]).header["kind"] != "stop":
+            check()  # what comes may never let it wait
             try:
                 for answer in _turn(worker, message, thread, channel, check):
                     channel.send(0, answer)
@@ -146,6 +155,6 @@ def _leave(pool, channel, check, reason):
     try:
         while (message := channel.receive(limited)[1]).header["kind"] != "stop":
             pool.give(message.buffer)
-    except (TimeoutError, LostRankError):
+    except (TimeoutError, LostRankError, KeyboardInterrupt):
         return None
     return message

@@ -62,7 +62,7 @@ class _Rank:
     def __init__(self, job: Job, here: World, heartbeat: Heartbeat | None, signals: Deferred):
         self.job, self.here, self.signals = job, here, signals
         self.ranks = [0, *here.others]  # of the nodes
-        self.others = Others(job, here, heartbeat)
+        self.others = Others(job, here, heartbeat, signals)
         self.pool = self.others.pool
         self.peer = Peer(job, self.ranks.index(here.rank), len(self.ranks), pool=self.pool)
         self.boundary = Boundary(job) if here.rank == 0 else None

@@ -161,21 +161,23 @@ def _dismiss(master, channel, here, heartbeat, signals, reason) -> None:
         message = master.stop_message(reason[:LONGEST], here.lost, parameters=known)
         for rank in waiting:
             channel.send(rank, message, keep=True)
-    while waiting or channel.receiving:
-        for rank, answer in channel.poll():
-            if answer.header["kind"] == "bye":
-                waiting.discard(rank)
-                heartbeat.forget(rank)
-            master.pool.give(answer.buffer)
-        channel.newly_lost()
-        for rank in waiting & channel.lost.keys():  # also those that nobody knows of yet
-            forget(rank, channel.lost[rank], here, heartbeat)
-            log.warning("rank %d is lost (%s)", rank, channel.lost[rank])
-        waiting -= channel.lost.keys()
-        if reason == "interrupted":
-            signals.deliver()
-        time.sleep(POLLS[0])
-    channel.close(0.0)
+    try:
+        while waiting or channel.receiving:
+            for rank, answer in channel.poll():
+                if answer.header["kind"] == "bye":
+                    waiting.discard(rank)
+                    heartbeat.forget(rank)
+                master.pool.give(answer.buffer)
+            channel.newly_lost()
+            for rank in waiting & channel.lost.keys():  # also those that nobody knows of yet
+                forget(rank, channel.lost[rank], here, heartbeat)
+                log.warning("rank %d is lost (%s)", rank, channel.lost[rank])
+            waiting -= channel.lost.keys()
+            if reason == "interrupted":
+                signals.deliver()
+            time.sleep(POLLS[0])
+    finally:  # a second signal ends the wait
+        channel.close(0.0)
 
 
 def forget(rank, reason, here, heartbeat) -> None:

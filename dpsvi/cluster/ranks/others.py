@@ -14,6 +14,7 @@ from dpsvi.cluster.transports.channel import DROPPED, LONGEST, POLLS, Channel
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.errors import DivergedError, DroppedError, LostRankError
 from dpsvi.training.job import Job
+from dpsvi.training.signals import Deferred
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ class Others:
     here : World
     heartbeat : Heartbeat or None
         None where this process is alone.
+    signals : Deferred
+        Heard where this rank only waits for the others' end.
 
     Attributes
     ----------
@@ -45,8 +48,8 @@ class Others:
         Those that have not yet said that they read the last share.
     """
 
-    def __init__(self, job: Job, here: World, heartbeat: Heartbeat | None):
-        self.job, self.here, self.heartbeat = job, here, heartbeat
+    def __init__(self, job: Job, here: World, heartbeat: Heartbeat | None, signals: Deferred):
+        self.job, self.here, self.heartbeat, self.signals = job, here, heartbeat, signals
         self.pool = Pool(shared=bool(here.near))
         self.live = {0, *here.others} - {here.rank}
         self.greeted: set[int] = set()
@@ -169,14 +172,15 @@ class Others:
         raise LostRankError(f"rank {rank} failed: {reason}")
 
     def _left_behind(self):
+        self.here.left = self._all_know = True
         log.warning("the others go on without this rank: it was silent for too long")
 
         def still_there():
+            self.signals.deliver()
             if 0 in self.channel.lost:
                 raise LostRankError("rank 0 is lost: its process ended")
 
         # Not before they have ended: a rank that leaves with an error ends the whole job.
         while self.channel.receive(still_there)[1].header["kind"] not in ("stop", "together"):
             pass
-        self.here.left = self._all_know = True
         raise DroppedError("the others have gone on without this rank: it was silent for too long")

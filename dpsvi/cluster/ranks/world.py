@@ -17,9 +17,10 @@ from dpsvi.cluster.ranks.launcher import (
     launched_with_ulfm,
 )
 from dpsvi.errors import FAILURE, LOST, DroppedError, LauncherError, LostRankError
+from dpsvi.training.signals import Deferred
 
 _TAG_AGREE = 7
-_ALL_THERE = 10.0  # seconds for all ranks to begin a fit, once a signal has come
+_ALL_THERE = 30.0  # seconds for all ranks to begin a fit, once a signal has come
 _PRINTED = 0.2  # seconds for the launcher to read it
 
 
@@ -72,9 +73,11 @@ class World:
         return [rank for rank in range(1, self.size) if rank not in self.lost]
 
 
-@cache
 def world() -> World:
     """Start MPI and return this process's place in it.
+
+    A signal that comes before all ranks are there is heard when they are: what it raised on one
+    rank would leave the others waiting.
 
     Raises
     ------
@@ -83,6 +86,12 @@ def world() -> World:
     LauncherError
         The launcher belongs to another MPI: every process believes to be alone.
     """
+    with Deferred():
+        return _meet()
+
+
+@cache
+def _meet() -> World:
     check_wheel()
     # Else MPI_Finalize waits for a host whose only rank was killed (Open MPI 5.0.11).
     os.environ.setdefault("OMPI_MCA_async_mpi_finalize", "1")

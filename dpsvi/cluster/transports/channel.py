@@ -22,7 +22,7 @@ CHUNK = 2**30  # bytes; MPI counts are 32-bit
 POLLS = 5e-5, 1e-3  # seconds between two polls, at first and at most
 _POLL_NEAR = 1e-2  # at most, where everybody notifies
 _TAG, _TAG_MORE = 1, 2
-ENDED = "its process ended"  # what MPI reports; silence may be something else
+ENDED = "its process ended"  # so says MPI, or the system; silence may be something else
 UNREADABLE = "its message cannot be read"
 LONGEST = 200  # characters of a reason
 _MAPPED = 4  # buffers of a rank that stay mapped: both ways it uses two at a time
@@ -223,7 +223,9 @@ class Channel:
             rank, size = status.Get_source(), status.Get_count(MPI.BYTE)
             buffer = self.pool.take(size)
             request = found.Irecv(buffer.bytes[:size])
-            if rank in self._receiving:  # in order: a second one waits for the first
+            if rank in self.lost:  # sent before; it may never come whole
+                _ABANDONED.append((request, buffer))
+            elif rank in self._receiving:  # in order: a second one waits for the first
                 self._receiving[rank][0].append((request, buffer))
             else:
                 self._receiving[rank] = ([(request, buffer)], None)
@@ -263,7 +265,10 @@ class Channel:
             return
         try:
             self._arrived.append((rank, self._found(rank, message)))
-        except OSError as error:  # its memory went with it, or may not be read after all
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            # Its memory went with it: what is left of a process is root's.
+            self._lose(rank, ENDED)
+        except OSError as error:
             self._lose(rank, f"{UNREADABLE}: {error}")
 
     def _rest(self, rank, beginning, size):

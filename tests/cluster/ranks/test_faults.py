@@ -324,9 +324,9 @@ def test_a_signal_for_one_worker_ends_that_one(kind, early, corpus_file, tmp_pat
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
-@pytest.mark.parametrize("where", ["all_gather", "Channel"])
+@pytest.mark.parametrize("where", ["all_gather", "Channel", "load"])
 def test_a_signal_while_a_fit_begins_ends_one_worker(kind, where, corpus_file, tmp_path):
-    """Also when it comes before the worker can say anything to rank 0."""
+    """Also before the worker can say anything to rank 0, and where numba would swallow it."""
     out = tmp_path / "run"
     faults = {"signalled": [2, where]}
     run = launch(kind, 3, *arguments(corpus_file, out, 2, *PATIENT, faults=faults))
@@ -334,6 +334,15 @@ def test_a_signal_while_a_fit_begins_ends_one_worker(kind, where, corpus_file, t
     go_on(out)
     assert run.wait() == 0, run.err
     assert "rank 2 is lost (ended by a signal)" in run.err
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_signal_while_ranks_meet_ends_the_job(kind, rank, corpus_file, tmp_path):
+    """None of them waits for ever for the one that has heard it."""
+    given = arguments(corpus_file, tmp_path / "run", 2, faults={"signalled": [rank, "Neighbours"]})
+    run = launch(kind, 3, *given)
+    assert run.wait() == 128 + signal.SIGTERM, run.err
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)

@@ -163,6 +163,20 @@ def test_a_peer_whose_message_cannot_be_read_is_done_without(kind, corpus_file, 
     assert "rank 2 is lost (its message cannot be read: not to be found)" in run.err
 
 
+@needs("openmpi")
+@pytest.mark.parametrize("reader", [0, 1])
+def test_a_peer_killed_before_its_message_is_read(reader, corpus_file, tmp_path):
+    """Its memory is gone with it, which is no message that cannot be read from a living rank."""
+    out = tmp_path / "run"
+    faults = {"shared_from": 0, "killed_unread": [reader, 2]}
+    given = arguments(corpus_file, out, PASSES, faults=faults)
+    run = launch("openmpi", 3, *given, options=["--with-ft", "ulfm"])
+    until(lambda: (out / "run.log").exists() and lost(out, 2))
+    go_on(out)
+    assert run.wait() == 0, run.err
+    assert "rank 2 is lost (its process ended)" in run.err
+
+
 @pytest.mark.parametrize("kind", EVERY_MPI)
 def test_rank_0_frozen_is_named_by_the_others(kind, corpus_file, tmp_path):
     """Peers could go on without it, but nobody else would write the model: all end with 5."""

@@ -1,0 +1,29 @@
+"""A worker rank's loop, with no MPI: what it hears between messages."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from dpsvi.cluster.ranks import follow
+
+
+def test_a_signal_is_heard_although_the_next_message_is_always_there():
+    """With `prefetch` a worker that is busy never waits for one."""
+    turns, message = [], SimpleNamespace(header={"kind": "grant"})
+
+    def turn(grant):
+        turns.append(grant)
+        yield message
+
+    def check():
+        assert len(turns) < 100
+        if len(turns) == 3:
+            raise KeyboardInterrupt
+
+    worker = SimpleNamespace(hello=lambda: message, turn=turn, leave=lambda: None)
+    channel = SimpleNamespace(
+        send=lambda rank, message: None, receive=lambda on_wait: (0, message), look=lambda: []
+    )
+    with pytest.raises(KeyboardInterrupt):
+        follow._serve(worker, channel, check)
+    assert len(turns) == 3

@@ -14,6 +14,11 @@ in all models here, rows do not bind each other.
 Sent are the rows that have changed most, in absolute values, since they were last sent, whether by
 local steps or by what has come.  Decay does not count: it is the same at all nodes.  Two more
 matrices are needed, and a turn costs a pass over them.
+
+As bfloat16, the upper half of a float32, numbers take half of the bytes.  A row that is sent is
+rounded, and what that takes away, the sender, who keeps as much weight as it sends, adds to what it
+keeps: the sums stay as they are.  It is for models whose statistics are not negative: their
+parameters stay in their domain, as rounding takes off at most a 256th part of a number.
 """
 
 from __future__ import annotations
@@ -21,7 +26,8 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.base import Peers
-from dpsvi.errors import check_number
+from dpsvi.errors import check_choice, check_number
+from dpsvi.kernels.bfloat16 import rounded
 from dpsvi.strategies._graphs import Graph, InTurn, check_graph
 
 _LEAST_SENT = 2.0**-20  # as in `push_sum`: rows of less weight are kept
@@ -40,18 +46,23 @@ class Strategy(Peers):
         How many nodes a local step is made for: its rate is ``1 - (1 - rho)**together``.  None: all
         n, as if they agreed.  With a small share they are far apart, and each of them learns more
         from many of its own steps than from the last one.
+    numbers : {"float32", "bfloat16"}
+        What the rows of messages are made of, of a model with parameters of float32.  What a node
+        holds in the end is always sent as it is.
     """
 
     incremental = False  # the mean of n nodes would get 1 / n of each change
 
     def __init__(
-        self, share: float = 0.1, graph: Graph = "exponential", together: int | None = None
-    ):
+        self, share: float = 0.1, graph: Graph = "exponential", together: int | None = None,
+        numbers: str = "float32",
+    ):  # fmt: skip
         check_number("share", share, low=0, high=1, open_low=True)
         check_graph(graph)
         if together is not None:
             check_number("together", together, low=1, integer=True)
-        self.share, self.graph, self.together = share, graph, together
+        check_choice("numbers", numbers, ["float32", "bfloat16"])
+        self.share, self.graph, self.together, self.numbers = share, graph, together, numbers
 
     def averaged(self, n_workers: int) -> int:
         """Nodes that a step is made for."""
@@ -63,8 +74,14 @@ class Strategy(Peers):
         Raises
         ------
         ValueError
-            The graph has another number of nodes.
+            The graph has another number of nodes, or the model cannot be sent as bfloat16.
         """
+        model = state.model
+        if self.numbers == "bfloat16" and (model.real != np.float32 or not model.nonnegative):
+            raise ValueError(
+                f"numbers='bfloat16' is for parameters of float32 and statistics that are not "
+                f"negative: not for {model.name} with {model.real}"
+            )
         self._turns = InTurn(self.graph, node, n_nodes)
         state.renormalise()
         self._weights = np.ones(len(state.shared.rows))
@@ -94,7 +111,12 @@ class Strategy(Peers):
         sent = sent[changed[sent] > 0]
         self._weights[sent] /= 2
         self._known[sent] = rows[sent]
-        return self._message(state, sent)
+        numbers, arrays = self._message(state, sent)
+        if self.numbers == "bfloat16":
+            arrays["rows"], lost = _short(arrays["rows"])
+            rows[sent, : lost.shape[1]] += lost
+            state.recount()
+        return numbers, arrays
 
     def whole(self, state) -> tuple[dict, dict]:
         """All rows, with all of their weights."""
@@ -108,8 +130,11 @@ class Strategy(Peers):
         rows, weights = state.shared.rows, self._weights.copy()
         weights[sent] += theirs
         share = (theirs / weights[sent]).astype(state.model.real)[:, None]
+        theirs = arrays["rows"]
+        if theirs.dtype == np.uint16:
+            theirs = (theirs.astype(np.uint32) << 16).view(np.float32)
         columns = state.model.sent_columns
-        rows[sent, :columns] += share * (arrays["rows"] - rows[sent, :columns])
+        rows[sent, :columns] += share * (theirs - rows[sent, :columns])
         self._weights = weights
         state.recount()
 
@@ -118,3 +143,9 @@ class Strategy(Peers):
         return {}, {
             "rows": rows, "sent": sent.astype(np.int32), "weights": self._weights[sent],
         }  # fmt: skip
+
+
+def _short(rows):
+    """The nearest bfloat16 numbers, as uint16, and by how much those are too small."""
+    short = rounded(rows.view(np.int32))
+    return short.astype(np.uint16), rows - (short << 16).view(np.float32)

@@ -142,17 +142,27 @@ def test_few_bytes_without_a_master(folder, monkeypatch):
     free = {"local_steps": 2, "most_blind": None}
     cases = [("serial", {}, 1), ("ownership", free, 1), ("push_rows", {"share": 0.1}, 1)]
     monkeypatch.setattr(few_bytes, "CASES", cases[:2])
+    monkeypatch.setattr(few_bytes, "SEEDS", range(2))
+    monkeypatch.setattr(few_bytes, "FEW", 1)
+    monkeypatch.setattr(few_bytes, "MANY", 1)
     few_bytes.main([str(folder), "--out", str(folder / "out")])
     found = json.loads((folder / "out/few-bytes.json").read_text())
     monkeypatch.setattr(few_bytes, "CASES", cases)
     few_bytes.main([str(folder), "--out", str(folder / "out")])
     again = json.loads((folder / "out/few-bytes.json").read_text())
-    assert again["cases"][:2] == found["cases"] and len(again["cases"]) == 3
+    new = len(found["cases"])
+    assert again["cases"][:new] == found["cases"] and len(again["cases"]) == new + 1
+    chosen = [case for case in found["cases"] if case["settings"].get("numbers") == "bfloat16"]
+    tried = {case["settings"]["together"]: case["score"] for case in chosen if case["seed"] == 1000}
+    best = max(tried, key=tried.get)
+    assert [(case["seed"], case["settings"]["together"]) for case in chosen[len(tried) :]] == [
+        (0, best), (1, best)
+    ]  # fmt: skip
     # A block of ownership is half of the matrix, and goes there and back at every second step.
     assert 2 <= again["cases"][1]["dense"] / again["cases"][1]["bytes"] < 8
-    assert "| serial | default | 1 |" in (folder / "out/few-bytes.md").read_text()
+    assert "| serial | default | 1 | 2 |" in (folder / "out/few-bytes.md").read_text()
     case = {"strategy": "gossip", "settings": {}, "passes": 1, "score": -5.05, "bytes": 20.0,
-            "dense": 1000.0}  # fmt: skip
+            "dense": 1000.0, "seed": 0, "git": {"revision": "0d165d4"}}  # fmt: skip
     serial = {**case, "strategy": "serial", "score": -5.0}
     said = few_bytes.table({"cases": [serial, case]}).splitlines()[-1]
-    assert said == "| gossip | default | 1 | -5.0500 | +5.1 % | +1.00 % | 1/50 |"
+    assert said == "| gossip | default | 1 | 1 | -5.0500 | +5.1 % | +1.00 % | 1/50 |"

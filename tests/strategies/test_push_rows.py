@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from reference.strategies import ETA, assert_close, first_of, lda, nodes_batches, steps_of
 
-from dpsvi import engines
+from dpsvi import Cluster, DPSVIGaussianMixture, engines
 from dpsvi.cluster.ranks.prepare import for_workers
 from dpsvi.strategies import push_rows
 from dpsvi.training.schedules import constant
@@ -18,9 +18,16 @@ def test_one_node_is_serial_svi_bit_for_bit(corpus):
     assert np.array_equal(ours.state.natural(), theirs.state.natural())
 
 
+def bfloat16(numbers):
+    """The nearest numbers with a significand of 8 bits, by plain arithmetic."""
+    significand, exponent = np.frexp(numbers)
+    return np.ldexp(np.rint(significand * 2**8) / 2**8, exponent)
+
+
+@pytest.mark.parametrize("numbers", ["float32", "bfloat16"])
 @pytest.mark.parametrize("share", [1.0, 0.2, 0.001])
 @pytest.mark.parametrize("n_nodes, delay", [(2, 0), (4, 5)])
-def test_push_rows_is_its_equations(corpus, n_nodes, delay, share, monkeypatch):
+def test_push_rows_is_its_equations(corpus, n_nodes, delay, share, numbers, monkeypatch):
     """Words are columns here; those that were sent are recorded, and are known worst."""
     recorded, send = [], push_rows.Strategy.send
 
@@ -30,7 +37,8 @@ def test_push_rows_is_its_equations(corpus, n_nodes, delay, share, monkeypatch):
         return numbers, arrays
 
     monkeypatch.setattr(push_rows.Strategy, "send", record)
-    job = lda(corpus, strategy="push_rows", strategy_options={"share": share})
+    options = {"share": share, "numbers": numbers}
+    job = lda(corpus, strategy="push_rows", strategy_options=options)
     _, step = steps_of(job, corpus)
     batches = nodes_batches(job, n_nodes)
     z = [first_of(job) - ETA] * n_nodes
@@ -56,7 +64,9 @@ def test_push_rows_is_its_equations(corpus, n_nodes, delay, share, monkeypatch):
                 w[i] = np.where(sent, w[i] / 2, w[i])
                 known[i] = np.where(sent, z[i], known[i])
                 to = (i + distances[done[i] % len(distances)]) % n_nodes
-                flying.append((turn + delay, to, z[i], sent * w[i]))
+                told = bfloat16(z[i]) if numbers == "bfloat16" else z[i]
+                flying.append((turn + delay, to, told, sent * w[i]))
+                z[i] = np.where(sent, z[i] + (z[i] - told), z[i])
                 done[i] += 1
             turn += 1
     weights = w + [f[3] for f in flying]
@@ -71,3 +81,33 @@ def test_steps_may_be_made_for_fewer_nodes(corpus, together, n):
     job = lda(corpus, schedule=constant(0.1), strategy="push_rows", strategy_options=options)
     job = for_workers(job, job.cluster, 8)
     assert job.schedule(np.array([0]))[0] == pytest.approx(1 - 0.9**n)
+
+
+def test_bfloat16_is_half_as_long_and_loses_nothing(corpus):
+    """What rounding takes off stays with the sender: the mean of all nodes does not move."""
+    sums, lengths = {}, {}
+    for numbers in ("float32", "bfloat16"):
+        strategy = push_rows.Strategy(1.0, numbers=numbers)
+        state = lda(corpus, strategy="push_rows").state
+        strategy.begin(state, 0, 2)
+        before = np.float64(state.shared.rows)
+        state.shared.rows[...] *= np.float32(1.1)
+        _, arrays = strategy.send(state)
+        sent = arrays["rows"].astype(np.float64)
+        if numbers == "bfloat16":
+            sent = np.float64((arrays["rows"].astype(np.uint32) << 16).view(np.float32))
+            assert (sent != np.float32(1.1) * before[:, : sent.shape[1]]).any()
+        sums[numbers] = sent + state.shared.rows[:, : sent.shape[1]]
+        lengths[numbers] = arrays["rows"].nbytes
+    np.testing.assert_allclose(sums["bfloat16"], sums["float32"], rtol=1e-6)
+    assert 2 * lengths["bfloat16"] == lengths["float32"]
+
+
+def test_bfloat16_is_refused_where_it_could_leave_the_domain():
+    points = np.random.default_rng(0).normal(size=(60, 2))
+    cluster = Cluster(strategy="push_rows", strategy_options={"numbers": "bfloat16"})
+    mixture = DPSVIGaussianMixture(2, engine="mpi", cluster=cluster, random_state=0)
+    with pytest.raises(ValueError, match="not negative: not for gaussian_mixture"):
+        mixture.fit(points)
+    with pytest.raises(ValueError, match="numbers must be one of"):
+        Cluster(strategy="push_rows", strategy_options={"numbers": "float16"})

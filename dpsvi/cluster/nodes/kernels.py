@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsvi.kernels.bfloat16 import rounded
 from dpsvi.kernels.jit import (
     bits_from_float,
     float_from_bits,
@@ -152,9 +153,6 @@ def pack_bfloat16(rows, base, touched, residual, change):
         u, w, left, out = rows[touched[i]], base[i], residual[touched[i]], change[i]
         for k in range(out.shape[0]):
             x = u[k] - w[k] + left[k]
-            bits = bits_from_float(x)
-            # To nearest; a carry out of the mantissa is the right next exponent.
-            odd = (bits >> np.int32(16)) & np.int32(1)
-            rounded = (bits + np.int32(0x7FFF) + odd) >> np.int32(16)
-            out[k] = np.uint16(rounded & np.int32(0xFFFF))
-            left[k] = x - float_from_bits(rounded << np.int32(16))
+            short = rounded(bits_from_float(x))
+            out[k] = np.uint16(short & np.int32(0xFFFF))
+            left[k] = x - float_from_bits(short << np.int32(16))

@@ -110,6 +110,8 @@ def cluster_of(args) -> Cluster:
     """The options that were given, for the engine that is to be used."""
     options = engines.get(engine_of(args)).options or Cluster
     given = {name: getattr(args, _CALLED.get(name, name), None) for name in _fields(options)}
+    if pairs := given.get("strategy_options"):
+        given["strategy_options"] = dict(pairs)
     return options(**{name: value for name, value in given.items() if value is not None})
 
 

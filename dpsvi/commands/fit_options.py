@@ -79,14 +79,15 @@ def add_evaluation_arguments(parser) -> None:
     )  # fmt: skip
 
 
-def add_cluster_arguments(parser) -> None:
-    """Options of a fit on several processes, and checkpoints; None: the default."""
-    group = parser.add_argument_group("several processes (mpiexec -n 5 dpsvi fit ...)")
-    add = partial(group.add_argument, default=None)
+def _add_strategy_arguments(add) -> None:
     add(
         "--strategy", choices=strategies.names(), metavar="NAME",
         help="how the workers' parameters become one, which the documentation compares: "
         f"{', '.join(strategies.names())} [decay]",
+    )  # fmt: skip
+    add(
+        "--strategy-options", type=setting, action="append", metavar="NAME=VALUE",
+        help="a parameter of the strategy, the value as JSON; may be given several times",
     )  # fmt: skip
     add(
         "--master-batch", type=int, metavar="M",
@@ -100,6 +101,13 @@ def add_cluster_arguments(parser) -> None:
         "--strict", action="store_true",
         help="end with an error, not with a smaller GAMMA, where the rate is unstable",
     )  # fmt: skip
+
+
+def add_cluster_arguments(parser) -> None:
+    """Options of a fit on several processes, and checkpoints; None: the default."""
+    group = parser.add_argument_group("several processes (mpiexec -n 5 dpsvi fit ...)")
+    add = partial(group.add_argument, default=None)
+    _add_strategy_arguments(add)
     add(
         "--sharding", choices=["whole", "shard"],
         help="whether a worker draws from all data or from a part of its own [whole]",

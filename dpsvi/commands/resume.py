@@ -66,6 +66,8 @@ def _settings(args, path) -> tuple[str, argparse.Namespace]:
         )
     if "engine" not in given and not _simulated(settings.get("engine")):
         settings["engine"] = None  # whatever this launch calls for
+    if given.get("strategy", settings.get("strategy")) != settings.get("strategy"):
+        settings["strategy_options"] = None  # they are those of the other one
     merged = argparse.Namespace(**{"set": [], "texts": False, **settings, **given})
     check_used(given, engine_of(merged))
     return kept, merged

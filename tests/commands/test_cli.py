@@ -153,6 +153,12 @@ def cut(corpus, tmp_path):
             "--master-batch is for --engine mpi or simulated, got serial",
         ),
         (["fit", "MIXTURE", "--data", "POINTS", "--set", "batch_size=null"], 2, "batch_size must"),
+        (
+            ["fit", "MIXTURE", "--data", "POINTS", "--engine", "simulated", "--strategy",
+             "local_sgd", "--strategy-options", "tau=1"],
+            2,
+            "strategy_options of 'local_sgd' may name ['post_local'], got 'tau'",
+        ),
     ],
 )
 def test_exit_codes(argv, code, message, corpus, run_folder, tmp_path, capsys):

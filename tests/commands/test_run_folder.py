@@ -141,6 +141,30 @@ def test_a_simulated_fit_goes_on_as_one(data, monkeypatch, capsys):
     assert settings["engine"] == "simulated" and settings["workers"] == 3
 
 
+def test_options_of_a_strategy_are_kept_with_it(data, monkeypatch, capsys):
+    """A resume uses them again, unless it names another strategy, which has others."""
+    monkeypatch.setattr(RunFolder, "drop_checkpoints", lambda self: None)
+
+    def kept():
+        settings = json.loads((data / "run/config.json").read_text())
+        return settings["strategy"], dict(settings["strategy_options"] or {})
+
+    def resumed(passes, *more):
+        assert main(["resume", str(data / "run"), "--passes", passes, "--quiet", *more]) == 0
+
+    given = ["--strategy-options", "alpha=0.25", "--strategy-options", "synchronous=true"]
+    cluster = "--engine", "simulated", "--workers", "2", "--checkpoint-seconds", "1e-9"
+    assert fit(data, "good.npy", *cluster, "--strategy", "elastic", *given) == 0
+    elastic = "elastic", {"alpha": 0.25, "synchronous": True}
+    assert kept() == elastic
+    resumed("3")
+    assert kept() == elastic
+    resumed("4", "--strategy", "local_sgd", "--strategy-options", "post_local=0.5")
+    assert kept() == ("local_sgd", {"post_local": 0.5})
+    resumed("5", "--strategy", "decay")
+    assert kept() == ("decay", {})
+
+
 def test_resume_refuses_what_its_engine_would_ignore(data, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "drop_checkpoints", lambda self: None)

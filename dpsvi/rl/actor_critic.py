@@ -37,7 +37,7 @@ class ActorCritic(Training, BaseEstimator):
         ``"gymnasium:ID"``, for instance ``"gymnasium:CartPole-v1"``, is what ``gymnasium.make``
         makes of the ID, played in the interpreter.
     algorithm : {"hsa2c", "pa3c", "ga3c", "da3c", "paac", "gala"}, default="hsa2c"
-        What is chosen where the parameters below are None.  ``"hsa2c"``: the paper's, 8 games an
+        What is chosen where the parameters below are None.  ``"hsa2c"``: the paper's, 16 games an
         agent, B = 16, a master with momentum that takes the mean of its workers.  ``"pa3c"``: one
         game an agent, threads of one process (Hogwild A3C, Mnih et al. 2016).  ``"ga3c"``: 8 games
         an agent of one process; the newest parameters choose each move, and what was played waits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
 import sys
 import time
@@ -93,8 +94,9 @@ def world() -> World:
 @cache
 def _meet() -> World:
     check_wheel()
-    # Else MPI_Finalize waits for a host whose only rank was killed (Open MPI 5.0.11).
-    os.environ.setdefault("OMPI_MCA_async_mpi_finalize", "1")
+    # Else MPI_Finalize may wait for a rank that was killed, for ever (Open MPI 5.0.11).
+    at_once = os.environ.setdefault("OMPI_MCA_async_mpi_finalize", "1") == "1"
+    begun = "mpi4py.MPI" in sys.modules  # by the program, or by `python -m mpi4py`
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py without libmpi
@@ -104,6 +106,8 @@ def _meet() -> World:
         ) from error
     from dpsvi.cluster.transports.neighbours import Neighbours
 
+    if at_once and begun:
+        _end_without_waiting(MPI)
     comm = MPI.COMM_WORLD
     rank, size = comm.Get_rank(), comm.Get_size()
     if size == 1:
@@ -123,6 +127,12 @@ def _meet() -> World:
     here = World(rank, size, data, beats, Neighbours(rank, lambda mine: all_gather(data, mine)))
     atexit.register(_end_job, here)
     return here
+
+
+def _end_without_waiting(MPI) -> None:
+    """Set what Open MPI has read from the environment before it was changed here."""
+    with suppress(ValueError):  # another MPI, or one that hides the name
+        ctypes.c_bool.in_dll(ctypes.CDLL(MPI.__file__), "ompi_async_mpi_finalize").value = True
 
 
 def _end_job(here: World) -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 from dpsvi.training.loop import RUNNING, STOP
 from dpsvi.training.signals import Deferred
 from dpsvi.training.task import Task
+
+_LOOK_APART = 0.1  # seconds between two looks for a signal
 
 
 def run(task: Task, n_steps: int) -> None:
@@ -51,7 +53,7 @@ def run(task: Task, n_steps: int) -> None:
             if works_too:
                 body(0)
             for _ in range(n_threads):
-                while ended.get() is None:
+                while _next(ended) is None:
                     signals.deliver()
                     _stop(task)  # who asked for this segment hears of the signal after it
         except BaseException:
@@ -63,6 +65,15 @@ def run(task: Task, n_steps: int) -> None:
             wait(futures)
     for future in futures:
         future.result()
+
+
+def _next(ended: SimpleQueue) -> int | None:
+    """What comes next.  A signal in the moment in which Python begins to wait does not end that."""
+    while True:
+        try:
+            return ended.get(timeout=_LOOK_APART)
+        except Empty:
+            pass
 
 
 def _pool(n_threads: int) -> ThreadPoolExecutor:

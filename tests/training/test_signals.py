@@ -87,6 +87,7 @@ def test_a_segment_ends_for_a_signal_that_somebody_outside_keeps():
             assert task.stop[0] == STOP
             signals.deliver()
             pytest.fail("it was lost")
+        assert not ended.is_set(), "the segment did not end for it"
     finally:
         signal.signal(signal.SIGUSR1, before)
         late.cancel()

@@ -318,16 +318,17 @@ class Peers(Strategy):
     """How nodes without a master mix their parameters; each has a replica and a part of the steps.
 
     In turn a node merges what has come, makes B local steps and sends one message, unless the node
-    that it is for has done its part or has not yet read the last one.  At the end one node merges
-    the whole of what each of the others holds, and has the result.  `state` is the replica, a
-    :class:`dpsvi.training.state.State`, of which scale and rows are the strategy's to change.
+    that it is for has done its part or has not yet read the last one.  It does not run away from
+    one that reads nothing: after 16 turns without a reading it waits for that.  At the end one node
+    merges the whole of what each of the others holds, and has the result.  `state` is the replica,
+    a :class:`dpsvi.training.state.State`, of which scale and rows are the strategy's to change.
 
     Attributes
     ----------
     tau : int or None
         After more turns than this without a message, in the last of which it has sent one, a node
-        waits for the next; None: nobody waits.  Nobody does, either, once a node has done its part
-        or is lost.
+        waits for the next; None: nobody waits for messages.  Nobody does, either, once a node has
+        done its part or is lost.
     """
 
     topology = "peers"

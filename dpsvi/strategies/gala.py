@@ -6,7 +6,7 @@ one has read the last copy, and goes on; whoever receives takes the mean::
     x_i <- (x_i + m) / 2
 
 This is convex.  A node that has had no message for more than tau turns waits for one; by default,
-and as the authors ran it, nobody waits.  Nothing is conserved, as with push-sum, so a
+and as the authors ran it, nobody waits for messages.  Nothing is conserved, as with push-sum, so a
 copy that is lost costs nothing; but a node whose copies come in less often than others' counts
 less.  What is reported is the mean of all nodes.
 """

@@ -9,7 +9,7 @@ by default the exponential one: at distance 1, 2, 4, ... in turn.  Whoever recei
 changes the sums of x and w over all nodes and all messages on the way, and their quotient is the
 mean that all z tend to.
 
-By default nobody waits: a node goes on with what has come, and messages may be late.  That is
+By default a node goes on with what has come, and messages may be late.  That is
 overlapped SGP (OSGP), with the authors' bound on how late if `tau` is given: more turns than that
 without a message, and a node waits for one.  ``tau=0`` is SGP, in which all wait in each turn.
 
@@ -43,7 +43,7 @@ class Strategy(Peers):
         Who sends to whom, see :mod:`dpsvi.strategies._graphs`.
     tau : int >= 0, or None
         Turns without a message after which a node waits for one, if it could send in the last of
-        them; None: it never waits.
+        them; None: it waits for no message.
 
     Attributes
     ----------

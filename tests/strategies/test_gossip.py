@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 from reference.strategies import ETA, assert_close, first_of, lda, nodes_batches, steps_of
+from sklearn.base import clone
+from tools import mpi_fit
 
-from dpsvi import VirtualCluster, engines
+from dpsvi import VirtualCluster, engines, strategies
 from dpsvi.cluster.nodes.peer import Peer
-from dpsvi.cluster.virtual import Network, Timing
+from dpsvi.cluster.virtual import TEN_GIGABIT, Network, Timing
 from dpsvi.training.schedules import constant
 from experiments.simulated import peers_take_turns
+
+PEERS = [name for name in strategies.names() if strategies.get(name).topology == "peers"]
 
 
 @pytest.mark.parametrize("strategy", ["gossip", "gala"])
@@ -150,3 +154,29 @@ def test_nodes_that_are_as_fast_do_not_wait_for_each_other(corpus, strategy, n_n
     job = lda(corpus)._replace(cluster=cluster)
     engines.get("simulated").fit(job)
     assert job.state.items == 2 * 200
+
+
+def test_a_node_waits_for_one_that_does_not_read(corpus):
+    """What it sends, and what that one sends in the end, would be older and older."""
+    job = lda(corpus, strategy="push_sum", strategy_options={"graph": "ring"})
+    peer, n_turns = Peer(job, 0, 2), 1
+    assert peer.turn()[0] == 1 and not peer.ahead([])
+    while not peer.ahead([1]):
+        assert peer.turn(lambda node: False) is None
+        n_turns += 1
+    assert n_turns == 17 and not peer.finished
+    peer.restart(job.state)
+    assert peer.turn()[0] == 1 and not peer.ahead([1])
+
+
+@pytest.mark.parametrize("strategy", PEERS)
+def test_what_a_very_slow_node_has_sent_spoils_nothing(strategy):
+    """Its first steps, which are large, reached nodes that had no step left to mend them."""
+    X, lda = mpi_fit.problem("collapsed")
+    cluster = VirtualCluster(
+        n_workers=3, timing=Timing(step=1e-3, value=0.0), network=TEN_GIGABIT,
+        strategy=strategy, stragglers=(1 / 3, 100.0),
+    )  # fmt: skip
+    found = clone(lda).set_params(engine="simulated", max_iter=6, cluster=cluster).fit(X[:-200])
+    alone = lda.set_params(engine="serial", max_iter=6).fit(X[:-200])
+    assert found.score(X[-200:]) > alone.score(X[-200:]) - 0.04

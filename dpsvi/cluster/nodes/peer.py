@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +25,9 @@ from dpsvi.training.ledger import StepRange
 from dpsvi.training.state import State
 from dpsvi.training.task import make_task, make_works, with_memory
 
+# Turns while somebody has not read a message.  What it is sent meanwhile, and what it sends when it
+# goes on, is as old as that.  All steps of a slow node are its own, so the fit hardly takes longer.
+_MOST_AHEAD = 16
 _TURNS_A_PASS = 16  # at least, of each node: it takes log2(n) messages to hear of all others
 
 
@@ -87,6 +90,7 @@ class Peer:
         """Start, or go on, from parameters that all nodes have."""
         self.exchanges: list[Exchange] = []
         self._counted = self.n_done, self.n_items
+        self._sent_at: dict[int, int] = {}  # turns before the last message to each node
         self.strategy.begin(self.state, self.node, self.n_nodes)
 
     def restart(self, state: State) -> None:
@@ -103,6 +107,13 @@ class Peer:
     def finished(self) -> bool:
         """Whether this node has done its part."""
         return not self.left
+
+    def ahead(self, unread: Iterable[int]) -> bool:
+        """Whether nodes that have `unread` messages of this one are to read them before it goes on.
+
+        Nodes do not wait for each other in a circle: one that waits reads what comes.
+        """
+        return any(len(self.exchanges) - self._sent_at[node] >= _MOST_AHEAD for node in unread)
 
     @property
     def waits(self) -> bool:
@@ -169,7 +180,10 @@ class Peer:
         )
         self._n_bytes, self._deaf = 0, self._deaf + (self.n_nodes > 1)
         self._has_sent = message is not None
-        return None if message is None else (to, message)
+        if message is None:
+            return None
+        self._sent_at[to] = len(self.exchanges)
+        return to, message
 
     def whole(self) -> Message:
         """A message with all that this node holds, which stays here, and what it has left to do."""

@@ -102,7 +102,8 @@ class _Rank:
             self._listen()
             if self.peer.finished or self.why != DONE:
                 return
-            if self.peer.waits and not self._through:
+            unread = [self.ranks.index(rank) for rank in self.others.unread]
+            if (self.peer.waits and not self._through) or self.peer.ahead(unread):
                 self.others.rest()
                 continue
             found = self.peer.turn(self._ready)

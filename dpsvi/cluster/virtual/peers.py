@@ -88,9 +88,11 @@ class _Peers(VirtualTime):
             self.now += (timing.turn + timing.touch * message.n_bytes) * slower
             peer.take(message)
             known = self.now + self.options.network.latency
-            self.at(known, self._unread.discard, (message.header["node"], node))
+            self.at(known, self._read, message.header["node"], node)
         self._inbox[node].clear()
-        if peer.waits and not any(other.finished for other in self.peers):
+        unread = [to for sender, to in self._unread if sender == node]
+        waits = peer.waits and not any(other.finished for other in self.peers)
+        if waits or (peer.ahead(unread) and not peer.finished):
             self._waiting.add(node)
         elif not peer.finished:
             found = peer.turn(lambda to: (node, to) not in self._unread
@@ -105,6 +107,12 @@ class _Peers(VirtualTime):
             if peer.finished:
                 self._wake(*self._waiting)
         self.now = began
+
+    def _read(self, node, to):
+        """A node hears that its message was read."""
+        self._unread.discard((node, to))
+        if node in self._waiting:
+            self._wake(node)
 
     def _wake(self, *nodes):
         """Let nodes that wait look again."""

@@ -139,18 +139,18 @@ def test_moments_of_regressions(rng):
     known = data["groups"][:2]
     place = [list(model.groups_).index(g) for g in known]
     noise = 1 / draw["noise_precision"]
-    drawn = [model._draw_data(draw, model._like(x, groups=known), rng) for _ in range(6000)]
+    drawn = [model._draw_data(draw, model._like(x, groups=known), rng) for _ in range(2000)]
     mean = np.einsum("nd,nd->n", draw["group_coef"][place], x) + draw["group_intercept"][place]
     near(drawn, mean, noise)
     new = np.full(2, "nobody" if isinstance(known[0], str) else 10_000)
-    drawn = np.array([model._draw_data(draw, model._like(x, groups=new), rng) for _ in range(6000)])
+    drawn = np.array([model._draw_data(draw, model._like(x, groups=new), rng) for _ in range(2000)])
     rows = np.column_stack([np.ones(2), x])
     covariance = rows @ draw["population_covariance"] @ rows.T
     mean = x @ draw["coef"] + draw["intercept"]
     near(drawn, mean, np.diag(covariance) + noise)
     together = (drawn - mean).prod(axis=1)  # of one group: what is new of it is shared
     assert abs(together.mean() - covariance[0, 1]) < 5 * together.std() / np.sqrt(len(together))
-    apart = np.array([model._draw_data(draw, model._like(x), rng) for _ in range(6000)])
+    apart = np.array([model._draw_data(draw, model._like(x), rng) for _ in range(2000)])
     product = (apart - mean).prod(axis=1)
     assert abs(product.mean()) < 5 * product.std() / np.sqrt(len(product))
 

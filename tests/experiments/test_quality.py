@@ -227,7 +227,7 @@ def test_the_command_measures_what_is_missing_and_no_more(counts, tmp_path, caps
     monkeypatch.setattr(plan, "SEEDS", (0,))
     monkeypatch.setattr(plan, "STABLE_SEEDS", (0,))
     arguments = [str(tmp_path / "in"), "--corpora", "thirds", "--entrants", "defaults,sklearn",
-                 "--threads", "1", "--seconds", "5", "--out", str(tmp_path / "out")]  # fmt: skip
+                 "--threads", "1", "--seconds", "1", "--out", str(tmp_path / "out")]  # fmt: skip
     assert quality.main(arguments) == 0
     said = capsys.readouterr().out
     assert "## thirds: coherence" in said and "## thirds: topics and labels" in said

@@ -192,14 +192,15 @@ def test_users_go_on_where_the_last_visit_ended(rng):
 @pytest.mark.parametrize("engine", ["serial", "simulated"])
 def test_incremental_passes_end_where_the_batch_algorithm_does(engine, rng):
     X, seen = rng.poisson(1.0, (40, 7)).astype(float), []
+    four = VirtualCluster(n_workers=4, timing=Timing(step=1e-3, value=0.0))
 
     def look(event):
         lam = event.state.natural()
         seen.append((lam[:-1, :3], lam[-1, :3], event.state.shared.item_memory[:40, :3].copy()))
 
     DPSVIPoissonFactorization(
-        3, batch_size=8, max_iter=2000, random_state=3, incremental=True, callbacks=[look],
-        engine=engine, cluster=VirtualCluster(n_workers=4) if engine == "simulated" else None,
+        3, batch_size=8, max_iter=800, random_state=3, incremental=True, callbacks=[look],
+        engine=engine, cluster=four if engine == "simulated" else None,
         **PRIOR, max_user_iter=1, user_tol=0,
     ).fit(X)  # fmt: skip
     for wanted, got in zip(sweep(X, *seen[-1]), seen[-1], strict=True):

@@ -35,7 +35,7 @@ def fit(job: Job) -> bool:
         On all ranks, when a parameter became NaN or infinite on any.
     """
     # A rank that a signal ends says so to the others, which it cannot before all have begun.
-    with Deferred() as signals:
+    with Deferred(take_over=True) as signals:
         return _fit(job, world(), signals)
 
 

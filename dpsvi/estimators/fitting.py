@@ -134,17 +134,18 @@ class Fitting(CallbackSupportMixin, Training):
         monitor = Monitor(self, held_out, self._readable(X, items), y)
         self._n_seen = n = count(train)
         best = None
-        for start in range(1 if going_on else self.n_init):
-            if start and self._agree(monitor.cancelled or self.interrupted_ != 0):
-                break
-            monitor.restart()
-            self._state = self._begin(train, None, rng, going_on)
-            first = self._state.items
-            self._train_passes(train, rng, monitor)
-            self.n_iter_ = -(-(self._state.items - first) // n)
-            self._finish(train)
-            if best is None or self._agree(self.lower_bound_ > best["lower_bound_"]):
-                best = dict(vars(self))
+        with self._signals_for_engines():
+            for start in range(1 if going_on else self.n_init):
+                if start and self._agree(monitor.cancelled or self.interrupted_ != 0):
+                    break
+                monitor.restart()
+                self._state = self._begin(train, None, rng, going_on)
+                first = self._state.items
+                self._train_passes(train, rng, monitor)
+                self.n_iter_ = -(-(self._state.items - first) // n)
+                self._finish(train)
+                if best is None or self._agree(self.lower_bound_ > best["lower_bound_"]):
+                    best = dict(vars(self))
         vars(self).update(best, interrupted_=self.interrupted_)
         monitor.close(self._state)
         return self

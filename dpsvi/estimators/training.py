@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Self
 
@@ -20,6 +21,7 @@ from dpsvi.training.checkpoint import (
 )
 from dpsvi.training.job import Job, Snapshot
 from dpsvi.training.ledger import Ledger
+from dpsvi.training.signals import Deferred
 
 # A fit may be resumed with other values of these.
 _FREE = {
@@ -158,6 +160,22 @@ class Training(RunParameters):
             "seed": self._seed, "params": _comparable(self), "monitor": monitor.memory(),
             "phase": phase,
         }  # fmt: skip
+
+    @contextmanager
+    def _signals_for_engines(self):
+        """Leave signals to the engine, which lets all ranks know, also between two of its calls.
+
+        What is still there in the end is handled then.
+        """
+        if not self._engine().collective:
+            yield
+            return
+        with Deferred() as signals:
+            yield
+            try:
+                signals.deliver()
+            except KeyboardInterrupt as interrupt:
+                self._interrupt(interrupt, self._state)
 
     def _interrupt(self, interrupt, state) -> None:
         """End the fit in good order: parameters are valid after any whole step, and are kept.

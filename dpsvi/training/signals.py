@@ -25,10 +25,14 @@ class Deferred:
     ----------
     wake : callable or None
         Called whenever a signal comes.
+    take_over : bool
+        Whether signals that a surrounding one keeps, and those that come now, are handled here and
+        not there.
     """
 
-    def __init__(self, wake: Callable[[], None] | None = None):
-        self._wake = wake
+    def __init__(self, wake: Callable[[], None] | None = None, take_over: bool = False):
+        self._wake, self._take_over = wake, take_over
+        self._before: dict[int, object] = {}  # handlers to put back, and those to call
         self._handlers: dict[int, object] = {}
         self._kept: list[tuple[int, object]] = []
         self._seen = False
@@ -40,8 +44,10 @@ class Deferred:
             try:
                 for number in ENDING:
                     if callable(handler := signal.getsignal(number)):
-                        self._handlers[number] = handler
+                        self._before[number] = self._handlers[number] = handler
                         signal.signal(number, self._keep)
+                if self._take_over:
+                    self._take_over_signals()
             except BaseException:  # by a handler that was not replaced yet
                 self._restore()
                 raise
@@ -71,6 +77,15 @@ class Deferred:
         if raised is not None:
             raise raised
 
+    def _take_over_signals(self):
+        for number, handler in self._before.items():
+            outer = getattr(handler, "__self__", None)
+            if isinstance(outer, Deferred):
+                self._handlers[number] = outer._handlers[number]
+                self._kept, outer._kept = self._kept + outer._kept, []
+                self._raised, outer._raised = self._raised or outer._raised, None
+                self._seen, self._since = self._seen or outer._seen, self._since or outer._since
+
     def _keep(self, number, frame):
         self._kept.append((number, frame))
         self._since = self._since or time.monotonic()
@@ -81,10 +96,10 @@ class Deferred:
             self._wake()
 
     def _restore(self):
-        replaced = list(self._handlers)
+        replaced = list(self._before)
         while replaced:
             try:
-                signal.signal(replaced[-1], self._handlers[replaced[-1]])
+                signal.signal(replaced[-1], self._before[replaced[-1]])
                 replaced.pop()
             except BaseException as error:  # by a handler that is there again
                 self._raised = error

@@ -96,17 +96,18 @@ def signalled(told):
 
     That is as ranks meet for the first time (``Neighbours``), when all have met (``all_gather``),
     before a worker (``Channel``) or a peer (``tell``) says hello, as a worker loads compiled code,
-    in a callback that swallows what a handler raises (``load``), or as a peer hands over what it
-    holds for a checkpoint (``whole``).
+    in a callback that swallows what a handler raises (``load``), as a peer hands over what it
+    holds for a checkpoint (``whole``), or between two calls of the engine (``_part``).
     """
     from dpsvi.cluster.nodes import kernels
     from dpsvi.cluster.ranks import follow, others, placement
     from dpsvi.cluster.transports import neighbours
+    from dpsvi.models.lda.kept import KeptPasses
 
     rank, where = told
     part = {
         "all_gather": placement, "Channel": follow, "tell": others.Others, "whole": Peer,
-        "load": kernels, "Neighbours": neighbours,
+        "load": kernels, "Neighbours": neighbours, "_part": KeptPasses,
     }[where]  # fmt: skip
     call, calls = getattr(part, where), []
 

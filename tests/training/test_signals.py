@@ -91,3 +91,24 @@ def test_a_segment_ends_for_a_signal_that_somebody_outside_keeps():
     finally:
         signal.signal(signal.SIGUSR1, before)
         late.cancel()
+
+
+def test_an_engine_handles_what_was_kept_around_it():
+    """Between two calls nobody could tell the other ranks."""
+    seen = []
+    before = signal.signal(signal.SIGUSR1, lambda *_: seen.append("handled"))
+    try:
+        with Deferred() as outer:
+            signal.raise_signal(signal.SIGUSR1)
+            outer_handler = signal.getsignal(signal.SIGUSR1)
+            with Deferred(take_over=True) as inner:
+                assert seen == []
+                inner.deliver()
+                assert seen == ["handled"]
+                signal.raise_signal(signal.SIGUSR1)  # the second is handled at once
+                assert seen == ["handled"] * 2
+            assert signal.getsignal(signal.SIGUSR1) == outer_handler
+            outer.deliver()
+            assert seen == ["handled"] * 2
+    finally:
+        signal.signal(signal.SIGUSR1, before)

@@ -2,8 +2,10 @@
 
 import re
 import signal
+from pathlib import Path
 
 import pytest
+import tools
 from tools.lda_cases import mass
 from tools.lda_fits import arguments, go_on, lost
 from tools.mpiexec import EVERY_MPI, launch, needs, until
@@ -73,6 +75,23 @@ def test_a_worker_is_killed_between_two_parts(where, number, corpus_file, tmp_pa
     run = launch("openmpi", 4, *given, options=["--with-ft", "ulfm"])
     check(run, out, corpus_file)
     assert "rank 2 is lost (its process ended)" in run.err
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_an_interrupt_between_two_parts_ends_them_on_all_ranks(kind, tmp_path):
+    """Rank 0 hears it when it can tell the others, who have begun the next part."""
+    program = Path(tools.__file__).parent / "mpi_interrupted.py"
+    run = launch(kind, 3, program, tmp_path / "code")
+    assert run.wait() == 0, run.err
+    assert [(tmp_path / f"code-{rank}").read_text() for rank in range(3)] == ["130"] * 3
+
+
+@needs("openmpi")
+def test_a_signal_for_a_worker_between_two_parts_ends_that_one(corpus_file, tmp_path):
+    out = tmp_path / "run"
+    go_on(out)
+    given = kept_fit(corpus_file, out, faults={"signalled": [2, "_part"]})
+    check(launch("openmpi", 4, *given), out, corpus_file)
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)

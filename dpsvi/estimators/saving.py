@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -19,6 +19,29 @@ class Saving:
     """
 
     _kind: str
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles hold: numbers and names, as files do, and none of our functions.
+
+        So skops asks to trust the class of the estimator alone.  A fit that has not ended, which a
+        callback may copy, has no such content yet: it is copied as it is.
+        """
+        held = dict(super().__getstate__())
+        if hasattr(self, "_state") and hasattr(self, "n_iter_"):
+            arrays, meta = self._content()
+            held["_content_of_state"] = arrays, {"step": held.pop("_state").step, **meta}
+        return held
+
+    def __setstate__(self, held: dict[str, Any]) -> None:
+        held = dict(held)
+        content = held.pop("_content_of_state", None)
+        super().__setstate__(held)
+        if content is not None:
+            # With the parameters of the fit: they may have been set to others since.
+            fitted = object.__new__(type(self))
+            vars(fitted).update(vars(self) | self._started)
+            fitted._restore(*content)
+            self._state = fitted._state
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write ``model.safetensors`` and ``model.json`` into the folder `path`.

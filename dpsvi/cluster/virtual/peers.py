@@ -44,7 +44,7 @@ class _Peers(VirtualTime):
         self._inbox: list[list[Message]] = [[] for _ in range(n)]
         self._flying: dict[int, Message] = {}  # by number
         self._n_sent = 0
-        self._unread: set[tuple[int, int]] = set()  # (from, to) of messages that were not yet read
+        self._unread: list[set[int]] = [set() for _ in range(n)]  # who has not read the last one
         self._waiting: set[int] = set()  # nodes that go on when they have heard from others
 
     def run(self) -> None:
@@ -90,13 +90,12 @@ class _Peers(VirtualTime):
             known = self.now + self.options.network.latency
             self.at(known, self._read, message.header["node"], node)
         self._inbox[node].clear()
-        unread = [to for sender, to in self._unread if sender == node]
+        unread = self._unread[node]
         waits = peer.waits and not any(other.finished for other in self.peers)
         if waits or (peer.ahead(unread) and not peer.finished):
             self._waiting.add(node)
         elif not peer.finished:
-            found = peer.turn(lambda to: (node, to) not in self._unread
-                              and not self.peers[to].finished)  # fmt: skip
+            found = peer.turn(lambda to: to not in unread and not self.peers[to].finished)
             if found is not None:
                 to, message = found
                 self.now += timing.touch * message.n_bytes * slower
@@ -110,7 +109,7 @@ class _Peers(VirtualTime):
 
     def _read(self, node, to):
         """A node hears that its message was read."""
-        self._unread.discard((node, to))
+        self._unread[node].discard(to)
         if node in self._waiting:
             self._wake(node)
 
@@ -127,7 +126,7 @@ class _Peers(VirtualTime):
         number, self._n_sent = self._n_sent, self._n_sent + 1
         copy = deliver(message, self.peers[node].pool, self.peers[to].pool)
         self._flying[number] = copy
-        self._unread.add((node, to))
+        self._unread[node].add(to)
         self.at(leaves + network.latency, self._arrive, to, number)
 
     def _arrive(self, to, number):

@@ -8,8 +8,9 @@ import signal
 import sys
 from pathlib import Path
 
+from mpi_fit import problem
+
 from dpsvi.models.lda.kept import KeptPasses
-from tools.mpi_fit import problem
 
 
 def main(out):

@@ -228,10 +228,11 @@ def test_a_rank_that_wakes_up_too_late_does_no_harm(kind, shared, corpus_file, t
 
 @OPENMPI
 def test_a_slow_rank_does_not_set_the_pace(corpus_file, tmp_path):
-    """One of four workers runs a tenth of the time: the others make more documents than it does.
+    """One of four workers runs a fiftieth of the time: the others make more documents than it does.
 
     Workers that waited for it would all make as many.  Documents per second would show the same,
-    but depend on what else the machine does.
+    but depend on what else the machine does.  A tenth of the time is too much: where other
+    processes keep all cores busy, the others do not get much more than that.
     """
     out = tmp_path / "run"
     run = launch("openmpi", 5, *arguments(corpus_file, out, 100, *PATIENT))
@@ -242,11 +243,11 @@ def test_a_slow_rank_does_not_set_the_pace(corpus_file, tmp_path):
     while run.process.poll() is None:
         try:
             os.kill(number, signal.SIGCONT)
-            time.sleep(0.01)
+            time.sleep(0.005)
             os.kill(number, signal.SIGSTOP)
         except ProcessLookupError:
             break
-        time.sleep(0.09)
+        time.sleep(0.245)
     assert run.wait() == 0, run.err
     with (out / "exchanges.csv").open() as lines:
         made = Counter()

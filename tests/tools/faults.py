@@ -226,18 +226,18 @@ def broken(rank):
 
 @contextmanager
 def broken_when(told):
-    """A peer raises in its first turn after a file ``broken`` is there; ``begun`` says it is on.
+    """A peer raises in its first turn, once a file ``broken`` is there; ``begun`` says it is on.
 
-    Told are its rank and the folder of both files.
+    Told are its rank and the folder of both files.  It makes no other turn meanwhile: after a few
+    it would wait for a peer that the test has frozen.
     """
     rank, folder = told[0], Path(told[1])
-    turn = Peer.turn
 
     def fail(self, *given):
         (folder / "begun").touch()
-        if (folder / "broken").exists():
-            raise RuntimeError("this rank is broken")
-        return turn(self, *given)
+        while not (folder / "broken").exists():
+            time.sleep(0.01)
+        raise RuntimeError("this rank is broken")
 
     with _on([rank], Peer, "turn", fail):
         yield

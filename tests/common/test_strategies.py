@@ -19,7 +19,6 @@ from dpsvi import (
 from dpsvi.base import Model
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.shares import rest_of, shares
-from dpsvi.cluster.ranks.prepare import for_workers
 from dpsvi.cluster.transports.messages import deliver
 from dpsvi.cluster.virtual import Network, Timing
 from dpsvi.errors import DivergedError
@@ -513,16 +512,6 @@ def test_options_that_are_refused(cluster, what):
 def test_options_that_are_no_dict():
     with pytest.raises(TypeError, match="strategy_options must be a dict, got 0.9"):
         Cluster(strategy="momentum", strategy_options=0.9)
-
-
-@pytest.mark.parametrize("strategy", strategies.names())
-def test_changes_of_statistics_must_count_once(strategy):
-    job = toy(4, True, 1, 0.1)
-    if strategies.get(strategy).incremental:
-        for_workers(job, Cluster(strategy=strategy), 2)
-    else:
-        with pytest.raises(ValueError, match=f"'{strategy}' cannot fit toy by changes"):
-            for_workers(job, Cluster(strategy=strategy), 2)
 
 
 def test_a_node_that_nobody_sends_to_keeps_some_mass():

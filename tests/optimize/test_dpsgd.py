@@ -190,6 +190,25 @@ def test_threads_work_at_the_same_time():
     DPSGD(n_jobs=2, batch_size=1, max_iter=1).minimize(gradient, np.ones(2), 2)
 
 
+@pytest.mark.parametrize("engine", engines.names())
+def test_a_gradient_by_torch(engine, problem):
+    """A tensor from automatic differentiation does what the array of the same numbers does."""
+    torch = pytest.importorskip("torch")
+    A, b = torch.from_numpy(problem.A), torch.from_numpy(problem.b)
+
+    def gradient(x, items):
+        x = torch.tensor(x, requires_grad=True)
+        (A[items] @ x - b[items]).square().mean().div(2).backward()
+        return x.grad
+
+    settings = dict(learning_rate=0.2, batch_size=7, max_iter=4, random_state=1)
+    optimizer = DPSGD(engine=engine, cluster=CLUSTERS.get(engine), **settings)
+    found, expected = (optimizer.minimize(g, np.ones(D), N) for g in (gradient, problem))
+    np.testing.assert_allclose(found.x, expected.x, rtol=1e-10)
+    far = [np.linalg.norm(x - problem.optimum()) for x in (np.ones(D), found.x)]
+    assert far[1] < 0.5 * far[0]
+
+
 def test_float32_stays(problem):
     result = DPSGD(max_iter=2).minimize(
         lambda x, i: problem.gradient(x, i).astype(np.float32), np.ones(D, np.float32), N

@@ -180,7 +180,7 @@ HOMES = {
         "dpsvi.cluster.ranks.world",
     },  # fmt: skip
     "gensim": {"dpsvi.interop"},
-    "torch": {"dpsvi.rl"},
+    "torch": set(),
     "matplotlib": set(),
     "pandas": set(),
     "joblib": set(),

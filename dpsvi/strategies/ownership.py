@@ -17,7 +17,8 @@ fewer steps may be made between two messages than with a master.
 There are as many blocks as nodes, of neighbouring rows, and no more than rows: a model of one row
 is one block that nodes have in turn, while all others go on with a copy.  A node that has several
 blocks sends all of them but one, so that they do not come to travel together.  A node that cannot
-be sent to is passed over.
+be sent to in n turns is passed over.  Not at once: nodes of equal speed go in step, and the same
+one would be passed over each time, so that it went on with a copy that was never renewed.
 
 What a lost node had done to blocks since it last had them is lost with it.  For a block that it
 owned the node that had sent it there takes its own copy as the true one, once the block has had the
@@ -71,7 +72,8 @@ class Strategy(Peers):
         """Give every node a block, that of a lost one to the next on the ring."""
         state.renormalise()
         self._node, self._n_nodes, self._turn = node, n_nodes, 0
-        self._asked, self._passed, self._longest = None, set(), _TURNS_A_WAY * n_nodes
+        self._asked, self._waited, self._passed = None, 0, set()
+        self._longest = _TURNS_A_WAY * n_nodes
         # A step waits for n / 2 turns on average, in each of n nodes.
         self.staleness_factor = 2 * _STALENESS_FACTOR / n_nodes**2
         n_rows, columns = len(state.shared.rows), state.model.sent_columns
@@ -102,7 +104,10 @@ class Strategy(Peers):
     def target(self) -> int | None:
         """The next node on the ring that can be sent to; nobody where this node owns no block."""
         if self._asked is not None:
-            self._passed.add(self._asked)
+            self._waited += 1
+            if self._waited >= self._n_nodes:
+                self._passed.add(self._asked)
+                self._waited = 0
         self._turn += 1
         if self._turn % self._n_nodes == 0:
             self._passed.clear()
@@ -120,7 +125,7 @@ class Strategy(Peers):
         for k in sent:
             block, base = self._blocks[k], self._part(state, k).copy()
             self._put(k, _Block(block.age, self._asked, self._turn, 1 / state.scale, base))
-        self.owned, self._asked = kept, None
+        self.owned, self._asked, self._waited = kept, None, 0
         return {}, arrays
 
     def whole(self, state) -> tuple[dict, dict]:

@@ -19,7 +19,7 @@ class Job(NamedTuple):
     state : State
         Changed in place.
     items : Items
-    passes : Passes
+    passes : Ledger
         The ledger of the steps to be done.
     schedule : callable, step numbers -> rates in (0, 1]
     n_jobs : int, >= 1

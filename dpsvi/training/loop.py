@@ -89,8 +89,9 @@ def add_rows(rows, touched, stats, gain, total):
             # RACE: `row[k] +=` without a lock, the over-writes of eq. (2).  Two threads that add
             # to one entry at the same instant lose one of the two additions, nothing else: decay is
             # in the scale.  (`dpsvi.cluster.nodes.as_read` has the form in which it is lost, too.)
-            # In a model of one row that is the totals (`State.settle`) nobody reads what is raced
-            # for.
+            # Mixtures, HMMs and regressions have one row and read its totals (`State.settle`): for
+            # them this write is for nobody.  It stays since other models of one row read the row,
+            # such as a gradient in Python, and since it costs little beside the rest of a step.
             for k in range(n_columns):
                 x = gain * stat[k]
                 row[k] += x

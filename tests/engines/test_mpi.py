@@ -7,6 +7,7 @@ import pytest
 from tools import mpi_dpsgd, mpi_fit
 from tools.mpiexec import EVERY_MPI, INSTALLED, PYTHONS, faulty, launch
 
+from dpsvi import strategies
 from dpsvi.__main__ import main
 from dpsvi.cluster.ranks import launcher, world
 from dpsvi.errors import LauncherError
@@ -109,22 +110,27 @@ def test_one_worker_over_mpi_is_serial_bit_for_bit(kind, fit):
     assert found[1]["bits"] == estimator._state.natural().tobytes().hex()[:4000]
 
 
+# What some strategies are run with, so that there are fewer runs.
+OF_A_STRATEGY = {
+    "displacement": ['lr_rule="per_T"', "learning_rate=0.2", "local_steps=2"],
+    "momentum": ['strategy_options={"momentum": 0.5}'],
+    "local_sgd": ['sharding="shard"'],
+    "diloco": ['strategy_options={"momentum": 0.3}'],
+    "pvi": ['sharding="shard"', "master_works=true"],
+    "fedavg": ['strategy_options={"fraction": 0.5}', 'sharding="shard"'],
+}
+
+
 @pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize(
     "settings",
     [
         ["n_jobs=2", "local_steps=2"], ["prefetch=true"], ['statistics="bfloat16"'],
         ['sharding="shard"'], ["master_works=true"], ["master_batch=2", "global_rate=0.5"],
-        ['strategy="displacement"', 'lr_rule="per_T"', "learning_rate=0.2", "local_steps=2"],
-        ['strategy="momentum"', 'strategy_options={"momentum": 0.5}'], ['strategy="elastic"'],
-        ['strategy="push_sum"'], ['strategy="push_sum"', "n_jobs=2", 'sharding="shard"'],
-        ['strategy="gossip"'], ['strategy="gala"'], ['strategy="local_sgd"', 'sharding="shard"'],
-        ['strategy="diloco"', 'strategy_options={"momentum": 0.3}'],
-        ['strategy="pvi"', 'sharding="shard"', "master_works=true"],
-        ['strategy="elastic"', 'strategy_options={"synchronous": true}'],
-        ['strategy="fedavg"', 'strategy_options={"fraction": 0.5}', 'sharding="shard"'],
-        ['strategy="hierarchical"'], ['strategy="a2cid2"'], ['strategy="ownership"'],
+        ['strategy="push_sum"', "n_jobs=2", 'sharding="shard"'],
         ['strategy="push_sum"', 'strategy_options={"tau": 0}'],
+        ['strategy="elastic"', 'strategy_options={"synchronous": true}'],
+        *([f'strategy="{name}"', *OF_A_STRATEGY.get(name, ())] for name in strategies.names()),
     ],
     ids=lambda settings: settings[0] + settings[-1] * (len(settings) > 2),
 )  # fmt: skip
@@ -133,7 +139,9 @@ def test_options(kind, settings, fit, alone):
     ranks = fit(kind, 3, "collapsed", "max_iter=6", *settings)
     assert ranks[2]["bits"] == ranks[0]["bits"]
     assert ranks[0]["items"] == 6 * 1300
-    assert ranks[0]["score"] == pytest.approx(alone["collapsed"], abs=0.15)
+    # SDA-Bayes never forgets what it found with topics that were hardly known.
+    far = 0.25 if 'strategy="sda"' in settings else 0.15
+    assert ranks[0]["score"] == pytest.approx(alone["collapsed"], abs=far)
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)

@@ -5,11 +5,12 @@ import pytest
 from reference.lda import count_visits
 from reference.strategies import ETA, K, assert_close, first_of, lda, nodes_batches, steps_of
 
-from dpsvi import Cluster, engines
+from dpsvi import Cluster, VirtualCluster, engines
 from dpsvi.base import Model
 from dpsvi.cluster.nodes.consensus import Consensus
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.shares import shares
+from dpsvi.cluster.virtual import Network, Timing
 from dpsvi.kernels.jit import as_items
 from dpsvi.strategies import ownership
 from dpsvi.training.job import Job
@@ -227,6 +228,20 @@ def test_a_slow_node_does_not_keep_blocks(sent):
     assert max(len(blocks) for node, blocks in sent) <= 3
     for first in range(0, len(by_others) - 20, 20):
         assert {k for blocks in by_others[first : first + 20] for k in blocks} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("n_nodes", [3, 4, 5])
+def test_all_blocks_come_to_nodes_that_go_in_step(n_nodes, sent):
+    """Word that a message was read comes a turn late: no node is passed over for that."""
+    cluster = VirtualCluster(
+        strategy="ownership", n_workers=n_nodes, timing=Timing(step=1.0, value=0.0),
+        network=Network(latency=0.0),
+    )  # fmt: skip
+    engines.get("simulated").fit(counting(20, 100)._replace(local_steps=1, cluster=cluster))
+    visits = np.zeros((n_nodes, n_nodes))
+    for node, blocks in sent:
+        visits[node, blocks] += 1
+    assert visits.min() > 0.5 * visits.mean() > 2
 
 
 @pytest.mark.parametrize("lost", [None, 2])

@@ -6,11 +6,13 @@ from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.training.state import State
 
 
-def state_message(pool: Pool, header: dict, state: State) -> Message:
-    """A message with `header` and all of `state`, whose scale must be 1."""
+def state_message(pool: Pool, header: dict, state: State, **arrays) -> Message:
+    """A message with `header`, `arrays` and all of `state`, whose scale must be 1."""
     model = state.model
     header = {**header, "step": state.step, "items": state.items}
-    return pool.message(header, rows=state.shared.rows, hyper=model.hyper, prior=model.prior)
+    return pool.message(
+        header, rows=state.shared.rows, hyper=model.hyper, prior=model.prior, **arrays
+    )
 
 
 def adopt(state: State, message: Message) -> None:

@@ -183,13 +183,14 @@ class Master:
     def stop_message(self, reason: str, lost: set[int], parameters: bool) -> Message:
         """What ends a worker; with the final parameters it holds the model everybody keeps."""
         header = {
-            "kind": "stop", "reason": reason, "ended": self.boundary.ended, "lost": sorted(lost),
+            "kind": "stop", "reason": reason, "ended": self.boundary.ended,
             "memory_lost": self.memory_lost,
         }  # fmt: skip
+        ranks = np.array(sorted(lost), np.int32)
         if not parameters:
-            return self.pool.message(header)
+            return self.pool.message(header, lost=ranks)
         self.parameters.renormalise()
-        return state_message(self.pool, header, self.job.state)
+        return state_message(self.pool, header, self.job.state, lost=ranks)
 
     def snapshot(self) -> Snapshot:
         """Everything merged so far; updates still being collected are merged first.

@@ -80,8 +80,10 @@ def _follow(job, here, pool, channel, signals) -> bool:
             pass
         raise DroppedError("the others have gone on without this rank: it was silent for too long")
     here.left = interrupt is not None and reason in (DROPPED, _NO_ANSWER)
-    here.lost |= set(message.header.get("lost", ()) if message is not None else ())
-    if message is not None and "rows" in message.arrays:
+    arrays = message.arrays if message is not None else {}
+    if "lost" in arrays:
+        here.lost |= set(arrays["lost"].tolist())
+    if "rows" in arrays:
         adopt(job.state, message)
     channel.send(0, pool.message({"kind": "bye"}))
     channel.close(_GOOD_BYE)

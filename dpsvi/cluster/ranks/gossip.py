@@ -12,6 +12,8 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 
+import numpy as np
+
 from dpsvi.cluster.nodes.adopt import adopt, state_message
 from dpsvi.cluster.nodes.consensus import Consensus
 from dpsvi.cluster.nodes.exchanges import reported, summary
@@ -205,9 +207,10 @@ class _Rank:
         if self.why in (SAVE, INTERRUPTED):
             boundary.save(snapshot)
         why = self.why
-        header = {"kind": "together", "why": why, "lost": sorted(self.here.lost)}
+        header = {"kind": "together", "why": why}
+        lost = np.array(sorted(self.here.lost), np.int32)
         for rank in sorted(others.live):
-            others.send(rank, state_message(self.pool, header, snapshot.state))
+            others.send(rank, state_message(self.pool, header, snapshot.state, lost=lost))
         if why != SAVE:
             self._through = set()
             self._until(lambda: others.live <= self._through)
@@ -221,8 +224,8 @@ class _Rank:
         message, self._all = self._all, None
         header = message.header
         adopt(self.job.state, message)
+        self.here.lost |= set(message.arrays["lost"].tolist())
         self.pool.give(message.buffer)
-        self.here.lost |= set(header["lost"])
         if header["why"] != SAVE:
             self.others.tell([0], {"kind": "through", "why": header["why"]})
         return header["why"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpsvi.kernels.digamma import exp_digamma
 from dpsvi.kernels.fold import add_outer, list_words
-from dpsvi.kernels.jit import copy, kernel
+from dpsvi.kernels.jit import copy, inline_kernel, kernel
 from dpsvi.kernels.poisson import explain, options_of, solve_rate, start_even
 
 
@@ -49,21 +49,37 @@ def read_items(rows, scale, options, slot, expected, rates, shape, exposure, siz
         size[k] = 1.0
 
 
-def local(shared, scale, hyper, items, batch, work):
-    """See :class:`dpsvi.base.Model`; items are users."""
-    options, n_columns = options_of(hyper), shared.rows.shape[1]
-    last, warm = shared.rows.shape[0] - 1, shared.item_memory.shape[0] > 0
+@inline_kernel
+def set_up(shared, scale, options, items, batch, work):
+    """List the items of a step and read all that its users need to know of them.
+
+    Returns
+    -------
+    n : int
+        The items are the first n rows of ``work.touched``; the last row follows them.
+    shape, size, weight, total : float64 arrays, (n_columns,)
+        s and w of a user, to be written, and b; w is 0 now, and `total` scratch.
+    ratios : float64 array
+        Room for a number for each count of a user.
+    """
+    n_columns, last = shared.rows.shape[1], shared.rows.shape[0] - 1
     vectors = work.scratch[: 5 * n_columns].reshape((5, n_columns))
     # Indexed, not unpacked: numba does not see that unpacked rows are contiguous.
     shape, exposure, size = vectors[0], vectors[1], vectors[2]
     weight, total = vectors[3], vectors[4]
     rates = work.scratch[5 * n_columns : 5 * n_columns + last]
     ratios = work.scratch[5 * n_columns + last :]
-
     n = list_words(items, batch, work)
     read_items(shared.rows, scale, options, work.slot, work.expected, rates, shape, exposure, size)
     work.touched[n] = last
     weight[:] = 0.0
+    return n, shape, size, weight, total, ratios
+
+
+def local(shared, scale, hyper, items, batch, work):
+    """See :class:`dpsvi.base.Model`; items are users."""
+    options, warm = options_of(hyper), shared.item_memory.shape[0] > 0
+    n, shape, size, weight, total, ratios = set_up(shared, scale, options, items, batch, work)
     for u in batch:
         start, stop = items.offsets[u], items.offsets[u + 1]
         ids, counts = work.ids[: stop - start], items.value[start:stop]
@@ -82,7 +98,7 @@ def local(shared, scale, hyper, items, batch, work):
             work.stats[n, k] += shape[k] / (e + size[k])
     for i in range(n):
         basis, stats = work.expected[i], work.stats[i]
-        for k in range(n_columns):
+        for k in range(stats.shape[0]):
             stats[k] *= basis[k]
         work.slot[work.touched[i]] = -1
     return n + 1

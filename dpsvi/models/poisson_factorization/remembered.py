@@ -11,10 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.base import Model
-from dpsvi.kernels.fold import list_words
 from dpsvi.kernels.jit import copy, inline_kernel
 from dpsvi.kernels.poisson import explain, options_of, start_even
-from dpsvi.models.poisson_factorization.local import read_items
+from dpsvi.models.poisson_factorization.local import set_up
 
 UNIT = 65535.0  # a kept share of 1
 
@@ -60,18 +59,8 @@ def withdraw(share, times, n, work):
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; items are users."""
     options, n_columns = options_of(hyper), shared.rows.shape[1]
-    last, n_users, n_new = shared.rows.shape[0] - 1, items.offsets.shape[0] - 1, 0
-    vectors = work.scratch[: 5 * n_columns].reshape((5, n_columns))
-    # Indexed, not unpacked: numba does not see that unpacked rows are contiguous.
-    shape, exposure, size = vectors[0], vectors[1], vectors[2]
-    weight, total = vectors[3], vectors[4]
-    rates = work.scratch[5 * n_columns : 5 * n_columns + last]
-    ratios = work.scratch[5 * n_columns + last :]
-
-    n = list_words(items, batch, work)
-    read_items(shared.rows, scale, options, work.slot, work.expected, rates, shape, exposure, size)
-    work.touched[n] = last
-    weight[:] = 0.0
+    n_users, n_new = items.offsets.shape[0] - 1, 0
+    n, shape, size, weight, total, ratios = set_up(shared, scale, options, items, batch, work)
     for u in batch:
         start, stop = items.offsets[u], items.offsets[u + 1]
         ids, counts = work.ids[: stop - start], items.value[start:stop]

@@ -26,7 +26,7 @@ from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.ranks.launcher import launched_rank
-from dpsvi.cluster.transports import channel, messages
+from dpsvi.cluster.transports import channel, chunks, messages
 from dpsvi.cluster.transports.buffers import Place
 from dpsvi.cluster.transports.window import Window
 from dpsvi.errors import DivergedError
@@ -70,7 +70,7 @@ def shared_from(n_bytes):
 @contextmanager
 def chunks_of(n_bytes):
     """Longer messages go in several, as those beyond 1 GiB do."""
-    with patch.object(channel, "CHUNK", n_bytes):
+    with patch.object(chunks, "CHUNK", n_bytes):
         yield
 
 

@@ -1,8 +1,7 @@
 """The master: hands out steps and rows, merges updates.  Alg. 1 and 3.
 
 It waits for nobody, unless the strategy wants rounds: each message is answered when it can be, in
-the order of arrival.  It knows nothing of MPI: messages go in by :meth:`Master.take`, answers come
-out in `outbox`.
+the order of arrival.  It knows nothing of MPI; see :class:`dpsvi.cluster.contracts.Node`.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class Master:
         before = job.strategy_state
         self.strategy.begin(self.parameters, n_workers, before and before[1])
         self.pool, self.window = pool or Pool(), window
-        self.outbox: list[tuple[int, Message]] = []  # with the destination
+        self._answers: list[tuple[int, Message]] = []  # with the destination
         self.boundary = Boundary(job, clock)
         self.workers: set[int] = set()
         self.lost: dict[int, str] = {}
@@ -109,7 +108,7 @@ class Master:
         return self.boundary.seconds
 
     def take(self, worker: int, message: Message) -> None:
-        """Handle one message; answers are appended to `outbox`."""
+        """Handle one message; :meth:`turn` has the answers."""
         started = self._work_clock()
         kind = message.header["kind"]
         if worker in self.lost:
@@ -126,8 +125,13 @@ class Master:
             self._serve()
         self.busy += self._work_clock() - started
 
-    def drop(self, worker: int, reason: str) -> None:
-        """Go on without `worker`; its steps are done by others.
+    def turn(self) -> list[tuple[int, Message]]:
+        """The answers since the last call, with the destination."""
+        answers, self._answers = self._answers, []
+        return answers
+
+    def lose(self, worker: int, reason: str) -> None:
+        """Continue without `worker`; its steps are done by others.
 
         Where the parameters are a sum over what workers remember, the fit ends instead.
 
@@ -301,7 +305,7 @@ class Master:
             self._grants[ask.want] = grant._replace(
                 reading=reading, n_bytes=n_bytes + ask.n_bytes, paused=paused
             )
-        self.outbox.append((ask.worker, message))
+        self._answers.append((ask.worker, message))
         return True
 
     def _in_flight(self) -> int:

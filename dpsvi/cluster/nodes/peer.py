@@ -1,7 +1,7 @@
 """A node of a cluster without a master: a replica, its part of the steps, messages to others.
 
-It knows no clock but the one it is given, and nothing of MPI: messages go in by :meth:`Peer.take`,
-and each turn gives at most one to send.
+It knows no clock but the one it is given, and nothing of MPI; see
+:class:`dpsvi.cluster.contracts.Node`.  Each turn gives at most one message to send.
 """
 
 from __future__ import annotations
@@ -135,20 +135,20 @@ class Peer:
         state = replace(self.state, step=step + n_done, items=items + self.n_nodes * self.n_items)
         return Progress(state, passes.n_done + n_done, passes.clock + n_done)
 
-    def lose(self, node: int) -> None:
-        """Go on without another node."""
+    def lose(self, node: int, reason: str) -> None:
+        """Continue without another node."""
         self._has_sent = False
         self.strategy.lost(node)
 
-    def take(self, message: Message) -> None:
+    def take(self, sender: int, message: Message) -> None:
         """Merge what another node sent."""
         self.strategy.merge(self.state, message.header["numbers"], message.arrays)
         self._n_bytes += message.n_bytes
         self._deaf = 0
         self.pool.give(message.buffer)
 
-    def turn(self, ready: Callable[[int], bool] = lambda node: True) -> tuple[int, Message] | None:
-        """Make the next local steps; returns a message and the node it is for.
+    def turn(self, ready: Callable[[int], bool] = lambda node: True) -> list[tuple[int, Message]]:
+        """Make the next local steps; returns a message, with the node it is for.
 
         There is none where that node is not `ready`: it keeps the share then.
         """
@@ -181,9 +181,9 @@ class Peer:
         self._n_bytes, self._deaf = 0, self._deaf + (self.n_nodes > 1)
         self._has_sent = message is not None
         if message is None:
-            return None
+            return []
         self._sent_at[to] = len(self.exchanges)
-        return to, message
+        return [(to, message)]
 
     def whole(self) -> Message:
         """A message with all that this node holds, which stays here, and what it has left to do."""

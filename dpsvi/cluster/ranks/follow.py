@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 
+from dpsvi.cluster.contracts import DROPPED, LONGEST
 from dpsvi.cluster.nodes.adopt import adopt
-from dpsvi.cluster.nodes.worker import Worker
+from dpsvi.cluster.nodes.worker import MASTER, Worker
 from dpsvi.cluster.ranks.heartbeat import Heartbeat
 from dpsvi.cluster.ranks.world import World
-from dpsvi.cluster.transports.channel import DROPPED, LONGEST, Channel
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.errors import DivergedError, DroppedError, LostMemoryError, LostRankError
 from dpsvi.training.job import Job
@@ -36,7 +36,7 @@ def follow(job: Job, here: World, heartbeat: Heartbeat, signals: Deferred) -> bo
     the midst of it while it compiles.
     """
     pool = Pool(shared=bool(here.near))
-    channel = Channel(here, pool, heartbeat.silent)
+    channel = here.channel(pool, heartbeat.silent)
     try:
         return _follow(job, here, pool, channel, signals)
     finally:
@@ -46,12 +46,12 @@ def follow(job: Job, here: World, heartbeat: Heartbeat, signals: Deferred) -> bo
 def _follow(job, here, pool, channel, signals) -> bool:
     def check():
         signals.deliver()
-        reason = channel.newly_lost().get(0)
-        if reason is not None:
-            # One after the other: the first that raises ends the job, and Open MPI's mpiexec
-            # (5.0.11) can deadlock when two ranks abort at once.
-            time.sleep(min(_ABORT_APART * (here.rank - 1), _ABORT_LATEST))
-            raise LostRankError(f"rank 0, the master, is lost: {reason}")
+        for rank, reason in channel.newly_lost().items():
+            if rank == MASTER:
+                # One after the other: the first that raises ends the job, and Open MPI's mpiexec
+                # (5.0.11) can deadlock when two ranks abort at once.
+                time.sleep(min(_ABORT_APART * (here.rank - 1), _ABORT_LATEST))
+            Worker.lose(rank, reason)
 
     def still_there():
         signals.deliver()
@@ -103,24 +103,26 @@ def _follow(job, here, pool, channel, signals) -> bool:
 
 def _serve(worker, channel, check) -> Message:
     """Work until rank 0 says stop; the message that says so."""
-    channel.send(0, worker.hello())
     with ThreadPoolExecutor(1, "dpsvi-worker") as thread:
-        while (message := channel.receive(check)[1]).header["kind"] != "stop":
-            check()  # what comes may never let it wait
+        while True:
             try:
-                for answer in _turn(worker, message, thread, channel, check):
-                    channel.send(0, answer)
+                for rank, message in _turn(worker, thread, channel, check):
+                    channel.send(rank, message)
             except DivergedError as error:
                 channel.send(0, _note(worker.pool, "diverged", str(error)))
-    return message
+            rank, message = channel.receive(check)
+            if message.header["kind"] == "stop":
+                return message
+            check()  # what comes may never let it wait
+            worker.take(rank, message)
 
 
-def _turn(worker, grant, thread, channel, check) -> Iterator[Message]:
+def _turn(worker, thread, channel, check) -> Iterator[tuple[int, Message]]:
     """The messages of a turn that is made in `thread`.
 
     Meanwhile this one hears signals and rank 0: steps that nobody waits for any more are not made.
     """
-    turn = worker.turn(grant)
+    turn = worker.turn()
     while True:
         future = thread.submit(next, turn, None)
         try:

@@ -106,9 +106,7 @@ class _Rank:
             if (self.peer.waits and not self._through) or self.peer.ahead(unread):
                 self.others.rest()
                 continue
-            found = self.peer.turn(self._ready)
-            if found is not None:
-                node, message = found
+            for node, message in self.peer.turn(self._ready):
                 message.header["round"] = self.round
                 self.others.send(self.ranks[node], message)
                 self.others.unread.add(self.ranks[node])
@@ -156,7 +154,7 @@ class _Rank:
     def _tell_of_lost(self):
         """Let the node know of ranks that are lost since it was told, or since it began."""
         for rank in sorted(self._at_work - self.others.live):
-            self.peer.lose(self.ranks.index(rank))
+            self.peer.lose(self.ranks.index(rank), self.others.lost[rank])
         self._at_work &= self.others.live
 
     def _until(self, condition):
@@ -172,7 +170,7 @@ class _Rank:
         if header.get("round", self.round) > self.round:
             self._held.append((rank, message))
         elif kind == "share":
-            self.peer.take(message)
+            self.peer.take(self.ranks.index(rank), message)
             self.others.tell([rank], {"kind": "read"})
         elif kind == "whole":
             self._whole.append((rank, message))

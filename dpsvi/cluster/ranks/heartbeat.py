@@ -97,7 +97,7 @@ class Heartbeat(threading.Thread):
         """A dead rank is the channel's to report; here it is only no reason to stop."""
         from mpi4py import MPI
 
-        from dpsvi.cluster.transports.channel import failed_ranks
+        from dpsvi.cluster.transports.failures import failed_ranks
 
         try:
             call()

@@ -15,12 +15,12 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
+from dpsvi.cluster.contracts import DROPPED, LONGEST, POLLS, UNREADABLE
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.ranks.heartbeat import SILENT, Heartbeat
 from dpsvi.cluster.ranks.launcher import launched_with_ulfm
 from dpsvi.cluster.ranks.world import World
-from dpsvi.cluster.transports.channel import DROPPED, LONGEST, POLLS, UNREADABLE, Channel
 from dpsvi.cluster.transports.messages import Message, Pool, deliver
 from dpsvi.cluster.transports.window import opened
 from dpsvi.errors import DivergedError, LostRankError
@@ -46,7 +46,7 @@ def lead(
 def _lead(master, here, heartbeat, n_workers, signals) -> None:
     job, channel = master.job, None
     if here.others:
-        channel = Channel(here, master.pool, heartbeat.silent)
+        channel = here.channel(master.pool, heartbeat.silent)
     local = None
     if n_workers > len(here.others):
         local = _LocalWorker(job, master, here.near.notify if here.near else lambda: None)
@@ -104,8 +104,7 @@ def _serve(master, channel, local, here, heartbeat, signals) -> None:
             else:
                 master.take(rank, what)
         signals.deliver()
-        outbox, master.outbox = master.outbox, []
-        for rank, message in outbox:
+        for rank, message in master.turn():
             if rank == 0:
                 local.send(message)
             else:
@@ -143,7 +142,7 @@ def _lose(master, rank, reason, here, heartbeat):
     if master.job.cluster.on_lost == "abort":
         log.error("rank %d is lost (%s)", rank, reason)
         raise LostRankError(f"rank {rank} is lost: {reason}")
-    master.drop(rank, reason)
+    master.lose(rank, reason)
 
 
 def _dismiss(master, channel, here, heartbeat, signals, reason) -> None:
@@ -224,14 +223,13 @@ class _LocalWorker:
     def _run(self):
         try:
             self._worker = Worker(self._job)
-            self._put(self._worker.hello())
             while True:
+                for _, message in self._worker.turn():
+                    self._put(message)
                 message = self._inbox.get()
                 if message is None or self._stopped:
                     return
-                grant = deliver(message, self.master.pool, self._worker.pool)
-                for answer in self._worker.turn(grant):
-                    self._put(answer)
+                self._worker.take(0, deliver(message, self.master.pool, self._worker.pool))
         except BaseException as error:  # raised again in the main thread
             self._put(error)
 

@@ -6,11 +6,11 @@ import logging
 import time
 from collections.abc import Iterable
 
+from dpsvi.cluster.contracts import DROPPED, LONGEST, POLLS
 from dpsvi.cluster.nodes.problem import check_same
 from dpsvi.cluster.ranks.heartbeat import Heartbeat
 from dpsvi.cluster.ranks.lead import forget
 from dpsvi.cluster.ranks.world import World
-from dpsvi.cluster.transports.channel import DROPPED, LONGEST, POLLS, Channel
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.errors import DivergedError, DroppedError, LostRankError
 from dpsvi.training.job import Job
@@ -56,7 +56,7 @@ class Others:
         self.unread: set[int] = set()
         self.channel = None
         if self.live:
-            self.channel = Channel(here, self.pool, heartbeat.silent)
+            self.channel = here.channel(self.pool, heartbeat.silent)
         self._pause = POLLS[0]
         self._all_know = False  # that the fit has failed
 

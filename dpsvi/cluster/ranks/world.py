@@ -7,6 +7,7 @@ import ctypes
 import os
 import sys
 import time
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,6 +18,8 @@ from dpsvi.cluster.ranks.launcher import (
     launched_size,
     launched_with_ulfm,
 )
+from dpsvi.cluster.transports.channel import Channel
+from dpsvi.cluster.transports.messages import Pool
 from dpsvi.errors import FAILURE, LOST, DroppedError, LauncherError, LostRankError
 from dpsvi.training.signals import Deferred
 
@@ -72,6 +75,10 @@ class World:
     def others(self) -> list[int]:
         """The ranks besides 0 that are not lost."""
         return [rank for rank in range(1, self.size) if rank not in self.lost]
+
+    def channel(self, pool: Pool, watch: Callable[[], dict[int, str]]) -> Channel:
+        """What carries this rank's messages in one fit."""
+        return Channel(self, pool, watch)
 
 
 def world() -> World:

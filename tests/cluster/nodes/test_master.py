@@ -10,8 +10,8 @@ from tools.node_jobs import (
 
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.transports import messages
-from dpsvi.cluster.transports.messages import deliver
-from experiments.simulated import take_turns
+from dpsvi.cluster.transports.memory import Memory
+from dpsvi.cluster.turns import exchange, receive, take_turns
 
 
 def test_nobody_waits_for_an_evaluation(corpus):
@@ -51,9 +51,11 @@ def test_prefetched_rows_are_in_the_message(corpus, prefetch, monkeypatch):
     work = job(*lda(corpus, "collapsed"), prefetch=prefetch)
     window = Window.like(work.state.shared.rows, 2, {1})
     master, worker = Master(work, 1, window=window), Worker(work)
-    master.take(1, deliver(worker.hello(), worker.pool, master.pool))
-    grant = deliver(master.outbox.pop()[1], master.pool, worker.pool)
-    ask = next(worker.turn(grant))
-    master.take(1, deliver(ask, worker.pool, master.pool))
-    answer = master.outbox.pop()[1]
+    memory = Memory({0: master, 1: worker})
+    exchange(worker, memory.at(1), lambda: exchange(master, memory.at(0)))
+    receive(worker, memory.at(1))
+    _, ask = next(worker.turn())
+    memory.at(1).send(0, ask)
+    receive(master, memory.at(0))
+    ((_, answer),) = master.turn()
     assert ("base" in answer.arrays) == prefetch == (not window.busy)

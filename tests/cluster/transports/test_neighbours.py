@@ -186,7 +186,7 @@ def test_two_ranks_that_end_together_let_nobody_wait():
 
     window, dropped = Window.like(np.zeros((3, 4), np.float32), 4, {1, 2}), []
 
-    def drop(rank, reason):
+    def lose(rank, reason):
         dropped.append(rank)
         for other in {1, 2} - set(dropped):
             window.begin(other)
@@ -196,7 +196,7 @@ def test_two_ranks_that_end_together_let_nobody_wait():
         pytest.fail("the master waits for a dead rank to end its reading")
 
     master = SimpleNamespace(
-        window=window, finished=False, outbox=[], drop=drop,
+        window=window, finished=False, turn=list, lose=lose,
         job=SimpleNamespace(cluster=SimpleNamespace(on_lost="drop")),
     )  # fmt: skip
     channel = SimpleNamespace(poll=list, newly_lost=lambda: {1: "dead", 2: "dead"}, rest=rest)
@@ -229,7 +229,7 @@ def test_a_rank_that_asks_and_dies_lets_nobody_wait(asked, leaves):
             window.end(2)
             master.finished = True
 
-    def drop(rank, reason):
+    def lose(rank, reason):
         waiting.discard(rank)
 
     def rest(pause):
@@ -238,11 +238,11 @@ def test_a_rank_that_asks_and_dies_lets_nobody_wait(asked, leaves):
     master = SimpleNamespace(
         window=window,
         finished=False,
-        outbox=[],
+        turn=list,
         pool=pool,
         n_workers=2,
         take=take,
-        drop=drop,
+        lose=lose,
         job=SimpleNamespace(cluster=SimpleNamespace(on_lost="drop")),
     )
     found = [(rank, pool.message({"kind": "ask"})) for rank in (1, 2)][asked == "before" :]

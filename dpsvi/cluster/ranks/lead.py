@@ -69,7 +69,7 @@ def _lead(master, here, heartbeat, n_workers, signals) -> None:
         if local is not None:
             local.stop()
         if channel is not None:
-            _dismiss(master, channel, here, heartbeat, signals, reason)
+            _stop_all(master, channel, here, heartbeat, signals, reason)
         elif reason in ("done", "interrupted"):
             master.parameters.renormalise()
 
@@ -145,14 +145,14 @@ def _lose(master, rank, reason, here, heartbeat):
     master.lose(rank, reason)
 
 
-def _dismiss(master, channel, here, heartbeat, signals, reason) -> None:
+def _stop_all(master, channel, here, heartbeat, signals, reason) -> None:
     """Tell all workers to stop, and wait until they have: nobody's message may be left over.
 
     Whoever lives is waited for: it may have a step to end, or much to receive.  Only another signal
     after the one that ended the fit ends that, too.
     """
     for rank in here.frozen:
-        channel.tell(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
+        channel.notify(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
     waiting = set(here.others)
     known = reason in ("done", "interrupted")
     here.announced = set(here.lost)
@@ -217,7 +217,7 @@ class _LocalWorker:
         self._inbox.put(None)
         while self._thread.is_alive():
             if self._worker is not None:
-                self._worker.leave()  # again: the steps may not have begun yet
+                self._worker.stop()  # again: the steps may not have begun yet
             self._thread.join(POLLS[1])
 
     def _run(self):

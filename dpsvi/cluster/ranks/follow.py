@@ -53,7 +53,7 @@ def _follow(job, here, pool, channel, signals) -> bool:
                 time.sleep(min(_ABORT_APART * (here.rank - 1), _ABORT_LATEST))
             Worker.lose(rank, reason)
 
-    def still_there():
+    def check_rank_0():
         signals.deliver()
         # Rank 0 sends a dropped rank no heartbeats any more: only its death counts.
         if 0 in channel.lost:
@@ -76,7 +76,7 @@ def _follow(job, here, pool, channel, signals) -> bool:
         here.left = True
         log.warning("the others continue without this rank: it was silent for too long")
         # Not before they have ended: a rank that leaves with an error ends the whole job.
-        while channel.receive(still_there)[1].header["kind"] != "stop":
+        while channel.receive(check_rank_0)[1].header["kind"] != "stop":
             pass
         raise DroppedError("the others continue without this rank: it was silent for too long")
     here.left = interrupt is not None and reason in (DROPPED, _NO_ANSWER)

@@ -85,9 +85,9 @@ def _serve(master, channel, local, here, heartbeat, signals) -> None:
             arrived += channel.poll()
             arrived += channel.newly_lost().items()
         for rank, what in arrived:
-            if not _ends(what):
+            if not _is_last(what):
                 held.append((rank, what))
-            elif not any(who == rank and _ends(last) for who, last in held):
+            elif not any(who == rank and _is_last(last) for who, last in held):
                 # Before anything else, and instead of what it still asks for: an answer would let
                 # it read, and it would never end.
                 held = deque([(rank, what), *(item for item in held if item[0] != rank)])
@@ -96,7 +96,7 @@ def _serve(master, channel, local, here, heartbeat, signals) -> None:
             rank, what = held.popleft()
             if isinstance(what, str):
                 _lose(master, rank, what, here, heartbeat)
-            elif _ends(what):
+            elif _is_last(what):
                 if master.n_workers == 1 or master.job.cluster.on_lost == "abort":
                     signals.expect()  # it may have left by one
                 channel.send(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
@@ -122,12 +122,12 @@ def _read_by_others(window, held) -> bool:
     if window is None:
         return False
     for rank, what in held:
-        if _ends(what):
+        if _is_last(what):
             window.end(rank)
     return window.busy
 
 
-def _ends(what: Message | str) -> bool:
+def _is_last(what: Message | str) -> bool:
     """Whether nothing more will come of a rank: it says that it leaves, or is lost."""
     return isinstance(what, str) or what.header["kind"] == "leave"
 

@@ -175,12 +175,12 @@ class Others:
         self.here.left = self._failure_known = True
         log.warning("the others continue without this rank: it was silent for too long")
 
-        def still_there():
+        def check_rank_0():
             self.signals.deliver()
             if 0 in self.channel.lost:
                 raise LostRankError("rank 0 is lost: its process ended")
 
         # Not before they have ended: a rank that leaves with an error ends the whole job.
-        while self.channel.receive(still_there)[1].header["kind"] not in ("stop", "consensus"):
+        while self.channel.receive(check_rank_0)[1].header["kind"] not in ("stop", "consensus"):
             pass
         raise DroppedError("the others continue without this rank: it was silent for too long")

@@ -95,11 +95,11 @@ def world() -> World:
         The launcher belongs to another MPI: every process believes to be alone.
     """
     with Deferred():
-        return _meet()
+        return _start_mpi()
 
 
 @cache
-def _meet() -> World:
+def _start_mpi() -> World:
     check_wheel()
     # Else MPI_Finalize may wait for a rank that was killed, for ever (Open MPI 5.0.11).
     at_once = os.environ.setdefault("OMPI_MCA_async_mpi_finalize", "1") == "1"

@@ -95,18 +95,19 @@ def signalled(told):
     """A rank gets SIGTERM once, by itself: told are its rank and where it is.
 
     That is as ranks meet for the first time (``Neighbours``), when all have met (``all_gather``),
-    before a worker (``Channel``) or a peer (``tell``) says hello, as a worker loads compiled code,
-    in a callback that swallows what a handler raises (``load``), as a peer hands over what it
-    holds for a checkpoint (``whole``), or between two calls of the engine (``_part``).
+    before a worker (``channel``) or a peer (``notify``) says hello, as a worker loads compiled
+    code, in a callback that swallows what a handler raises (``load``), as a peer hands over what
+    it holds for a checkpoint (``whole``), or between two calls of the engine (``_part``).
     """
     from dpsvi.cluster.nodes import kernels
-    from dpsvi.cluster.ranks import follow, others, placement
+    from dpsvi.cluster.ranks import others, placement
+    from dpsvi.cluster.ranks.world import World
     from dpsvi.cluster.transports import neighbours
     from dpsvi.models.lda.kept import KeptPasses
 
     rank, where = told
     part = {
-        "all_gather": placement, "Channel": follow, "tell": others.Others, "whole": Peer,
+        "all_gather": placement, "channel": World, "notify": others.Others, "whole": Peer,
         "load": kernels, "Neighbours": neighbours, "_part": KeptPasses,
     }[where]  # fmt: skip
     call, calls = getattr(part, where), []
@@ -299,14 +300,14 @@ def rows_come_by(way):
 
 @contextmanager
 def killed_between_fits(told):
-    """A rank is killed as it takes over the end of a fit (``adopt``) or begins one (``hello``).
+    """A rank is killed as it takes over the end of a fit (``adopt``) or begins one (``_hello``).
 
     Told are its rank, which of both, and in which fit of the process.
     """
     from dpsvi.cluster.ranks import follow
 
     rank, where, number = told
-    calls, part = [], {"adopt": follow, "hello": Worker}[where]
+    calls, part = [], {"adopt": follow, "_hello": Worker}[where]
     method = getattr(part, where)
 
     def kill(*arguments):

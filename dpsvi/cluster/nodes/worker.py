@@ -100,7 +100,7 @@ class Worker:
         """
         if not self._has_joined:
             self._has_joined = True
-            yield MASTER, self.pool.message({"kind": "hello", "problem": describe(self.job)})
+            yield MASTER, self._hello()
             self._asked = self._clock()
         while self._grants:
             for message in self._messages(*self._grants.popleft()):
@@ -112,6 +112,9 @@ class Worker:
         """Raise LostRankError if `node` is the master; other workers are no concern of this one."""
         if node == MASTER:
             raise LostRankError(f"rank {MASTER}, the master, is lost: {reason}")
+
+    def _hello(self) -> Message:
+        return self.pool.message({"kind": "hello", "problem": describe(self.job)})
 
     def _messages(self, grant, came) -> Iterator[Message]:
         header, mine = grant.header, self._next

@@ -325,7 +325,7 @@ def test_a_signal_for_one_worker_ends_that_one(kind, early, corpus_file, tmp_pat
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
-@pytest.mark.parametrize("where", ["all_gather", "Channel", "load"])
+@pytest.mark.parametrize("where", ["all_gather", "channel", "load"])
 def test_a_signal_while_a_fit_begins_ends_one_worker(kind, where, corpus_file, tmp_path):
     """Also before the worker can say anything to rank 0, and where numba would swallow it."""
     out = tmp_path / "run"

@@ -159,12 +159,15 @@ def _workers(job: Job, fault: Fault) -> bool:
 
     def to_master(rank, message):
         master.take(rank, message)
-        while master.outbox:
-            to, answer = master.outbox.pop(0)
-            inbox[to].append(deliver(answer, master.pool, workers[to].pool))
+        answer()
+
+    def answer():
+        for to, message in master.turn():
+            inbox[to].append(deliver(message, master.pool, workers[to].pool))
 
     for rank, worker in workers.items():
-        to_master(rank, deliver(worker.hello(), worker.pool, master.pool))
+        for _, message in worker.turn():
+            to_master(rank, deliver(message, worker.pool, master.pool))
     while not master.finished:
         for rank, worker in workers.items():
             clock.next()
@@ -173,17 +176,16 @@ def _workers(job: Job, fault: Fault) -> bool:
                 if not master.finished:
                     to_master(*entry[1:])
             if clock.found_out():
-                master.drop(fault.node, fault.kind)
-                while master.outbox:
-                    to, answer = master.outbox.pop(0)
-                    inbox[to].append(deliver(answer, master.pool, workers[to].pool))
+                master.lose(fault.node, fault.kind)
+                answer()
             if master.finished:
                 break
             if not inbox[rank] or clock.dead(rank) or clock.rests(rank):
                 continue
             if clock.hits(rank, "before") and clock.dead(rank):
                 continue
-            for message in worker.turn(inbox[rank].popleft()):
+            worker.take(0, inbox[rank].popleft())
+            for _, message in worker.turn():
                 copy = deliver(message, worker.pool, master.pool)
                 if clock.hits(rank, "sending") and clock.dead(rank):
                     if fault.kind == "frozen":
@@ -218,7 +220,7 @@ def _peers(job: Job, fault: Fault) -> bool:
                 continue
             for entry in [e for e in flying if e[0] <= clock.turn and e[2] == node]:
                 flying.remove(entry)
-                peer.take(entry[3])
+                peer.take(entry[1], entry[3])
             if clock.hits(node, "merging") and clock.dead(node):
                 continue
             if clock.hits(node, "before") and clock.dead(node):
@@ -230,8 +232,7 @@ def _peers(job: Job, fault: Fault) -> bool:
             found = peer.turn(lambda to, busy=busy: to not in busy)
             if clock.hits(node, "sending") and clock.dead(node):
                 continue
-            if found is not None:
-                to, message = found
+            for to, message in found:
                 copy = deliver(message, peer.pool, peers[to].pool)
                 flying.append((clock.turn + N_NODES, node, to, copy))
     together = Consensus(peers[0], 0.0)

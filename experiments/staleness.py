@@ -1,6 +1,6 @@
 """``python -m experiments.staleness``: what staleness costs, displacement against decay.
 
-SIMULATED asynchrony: one process, n workers that take turns (:mod:`experiments.simulated`), so
+SIMULATED asynchrony: one process, n workers that take turns (:mod:`dpsvi.cluster.turns`), so
 that every update is D' = n - 1 global steps old.  All fits visit the same number of documents.
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from dpsvi.cluster import Cluster
+from dpsvi.cluster.turns import take_turns
 from dpsvi.evaluation.completion import completion_perplexity
 from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.kernels.jit import as_items
@@ -28,7 +29,6 @@ from dpsvi.training.schedules import robbins_monro
 from dpsvi.training.state import State
 from experiments.held_out import load_split
 from experiments.provenance import provenance
-from experiments.simulated import take_turns
 
 ALPHA = 0.1
 STRATEGIES = ("decay", "displacement")

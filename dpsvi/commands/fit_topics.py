@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpsvi import engines
 from dpsvi.commands.common import add_corpus_arguments, read_corpus
+from dpsvi.models.lda import local_steps
 
 SOURCE = "corpus"  # the option that names the data
 # parameters whose options are called otherwise
@@ -34,7 +35,7 @@ def add_arguments(parser, name: str) -> None:
             "[2 / K; mean field 5 / K]",
         )  # fmt: skip
         model.add_argument(
-            "--local-step", choices=["collapsed", "mean_field"], default="collapsed",
+            "--local-step", choices=local_steps.names(), default="collapsed",
             help="how a document is explained; mean_field is the paper's [%(default)s]",
         )  # fmt: skip
         model.add_argument(

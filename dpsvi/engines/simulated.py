@@ -14,14 +14,12 @@ The same seed gives the same result, bit for bit.
 
 from __future__ import annotations
 
-from collections import deque
-
 from dpsvi import strategies
 from dpsvi.base import Engine
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.ranks.prepare import for_workers
-from dpsvi.cluster.transports.messages import Message, deliver
+from dpsvi.cluster.transports.virtual import VirtualLinks
 from dpsvi.cluster.virtual import VirtualCluster
 from dpsvi.cluster.virtual.calibrate import measure
 from dpsvi.cluster.virtual.peers import fit_peers
@@ -73,83 +71,71 @@ class _Simulation(VirtualTime):
         self.workers = {1: first}
         for rank in range(2, n + 1):
             self.workers[rank] = Worker(job, self.run_steps, self.clock, like=first)
-        self._inwards = self._outwards = 0.0  # when the master's links are free again
-        self._queue: deque[tuple[int, Message]] = deque()
+        nodes = {0: self.master, **self.workers}
+        self._links = VirtualLinks(self, nodes, self._link, self._arrived)
         self._master_busy = False
         self._free_at = dict.fromkeys(self.workers, 0.0)
 
     def run(self) -> None:
         """Until all steps are done."""
         for rank, worker in self.workers.items():
-            self.at(0.0, self._sent, rank, worker.hello())
+            for to, message in worker.turn():
+                self.at(0.0, self._links.at(rank).send, to, message)
         self.until(lambda: self.master.finished)
 
-    # --- the network, the master ----------------------------------------------------------------
+    def _link(self, sender, to):
+        """The master's one link, each way, where all share it."""
+        return (sender == 0) if self.options.network.shared else None
 
-    def _sent(self, rank, message: Message):
-        """A worker has sent a message: it waits for the link."""
-        network, seconds = self.options.network, message.n_bytes / self.options.network.bandwidth
-        start = self.now
-        if network.shared:
-            start = max(start, self._inwards)
-            self._inwards = start + seconds
-        self.at(start + seconds + network.latency, self._arrived, rank, message)
-
-    def _arrived(self, rank, message: Message):
-        """It waits for the master."""
-        self._queue.append((rank, message))
-        if not self._master_busy:
+    def _arrived(self, node):
+        if node != 0:
+            self._turn(node)
+        elif not self._master_busy:
             self._take()
 
     def _take(self):
-        """The master takes a message, merges what is in it, and answers."""
-        self._master_busy = True
-        rank, message = self._queue.popleft()
+        """The master takes a message, if there is one, merges what is in it, and answers."""
+        found = next(self._links.at(0).poll(), None)
+        self._master_busy = found is not None
+        if found is None:
+            return
+        rank, message = found
         # By the numbers that are merged, whatever their form on the way.
         rows = [array for name, array in message.arrays.items() if name in ("end", "change")]
         merged = sum(array.size for array in rows) * self.job.state.model.real.itemsize
-        worker = self.workers[rank]
-        self.master.take(rank, deliver(message, worker.pool, self.master.pool))
-        outbox, self.master.outbox = self.master.outbox, []
-        read = sum(answer.n_bytes for _, answer in outbox)
+        self.master.take(rank, message)
+        answers = self.master.turn()
+        read = sum(answer.n_bytes for _, answer in answers)
         cost = self.timing.message + self.timing.merge * merged + self.timing.read * read
         self.master.busy += cost
-        self.at(self.now + cost, self._answer, outbox)
+        self.at(self.now + cost, self._answer, answers)
 
-    def _answer(self, outbox):
+    def _answer(self, answers):
         """Its answers wait for the link; it turns to the next message."""
-        network = self.options.network
-        for rank, answer in outbox:
-            seconds = answer.n_bytes / network.bandwidth
-            start = self.now
-            if network.shared:
-                start = max(start, self._outwards)
-                self._outwards = start + seconds
-            grant = deliver(answer, self.master.pool, self.workers[rank].pool)
-            self.at(start + seconds + network.latency, self._turn, rank, grant)
+        for rank, answer in answers:
+            self._links.at(0).send(rank, answer)
         self._master_busy = False
-        if self._queue and not self.master.finished:
+        if not self.master.finished:
             self._take()
 
-    # --- a worker ---------------------------------------------------------------------------------
-
-    def _turn(self, rank, grant: Message):
+    def _turn(self, rank):
         """A worker does what it was allowed to; meanwhile nothing else that it could see happens.
 
         What it sends, and when, goes into the heap.
         """
         if self.now < self._free_at[rank]:  # it came before it was needed
-            self.at(self._free_at[rank], self._turn, rank, grant)
+            self.at(self._free_at[rank], self._turn, rank)
             return
-        began, spent, self.computing = self.now, 0.0, rank
-        timing, slower = self.timing, self.slower[rank]
-        if grant.header["reading"] is not None:
-            spent = (timing.turn + timing.touch * grant.n_bytes) * slower
-        self.now += spent
-        for answer in self.workers[rank].turn(grant, spent):
+        began, self.computing = self.now, rank
+        timing, slower, worker = self.timing, self.slower[rank], self.workers[rank]
+        for sender, grant in self._links.at(rank).poll():
+            worker.take(sender, grant)
+            if grant.header["reading"] is not None:
+                self.now += (timing.turn + timing.touch * grant.n_bytes) * slower
+        for to, answer in worker.turn():
             if answer.header["update"] is not None:
                 self.now += timing.touch * answer.n_bytes * slower
-            self.at(self.now, self._sent, rank, answer)
+            self.at(self.now, self._links.at(rank).send, to, answer)
         self._free_at[rank], self.now = self.now, began
 
 

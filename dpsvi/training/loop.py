@@ -130,7 +130,7 @@ class Loop:
     """
 
     def __init__(self, model: Model):
-        # What is compiled is compiled now: Ctrl-C is not heard meanwhile.
+        # What is compiled is compiled now: Ctrl-C is not handled meanwhile.
         counter, row = np.zeros(1, np.int64), np.zeros((1, 1), model.real)
         _next_step(counter)
         add_rows(row, np.zeros(1, np.int32), row.copy(), 0.0, np.zeros(1))

@@ -10,13 +10,13 @@ import pytest
 from dpsvi import Cluster, VirtualCluster, engines, learners, strategies
 from dpsvi.base import Model
 from dpsvi.cluster.ranks.prepare import for_workers
+from dpsvi.cluster.turns import peers_take_turns, take_turns
 from dpsvi.cluster.virtual import Network, Timing
 from dpsvi.kernels.jit import as_items
 from dpsvi.training.job import Job
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
-from experiments.simulated import peers_take_turns, take_turns
 
 N_WORKERS, N_ITEMS, N_ROWS, BATCH, PENALTY = 3, 480, 8, 4, 0.25
 FLOAT = np.dtype(float)

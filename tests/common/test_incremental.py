@@ -274,7 +274,7 @@ def lost(when, workers=(2,)):
             taken.append(self)
             if len(taken) == when:
                 for one in workers:
-                    self.drop(one, "it was told to")
+                    self.lose(one, "it was told to")
         take(self, worker, message)
 
     with patch.object(Master, "take", losing):

@@ -20,6 +20,7 @@ from dpsvi.base import Model
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.shares import rest_of, shares
 from dpsvi.cluster.transports.messages import deliver
+from dpsvi.cluster.turns import peers_take_turns, take_turns
 from dpsvi.cluster.virtual import Network, Timing
 from dpsvi.cluster.virtual.peers import _Peers
 from dpsvi.errors import DivergedError
@@ -28,7 +29,6 @@ from dpsvi.training.job import Job
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import constant, robbins_monro
 from dpsvi.training.state import State
-from experiments.simulated import peers_take_turns, take_turns
 
 FLOAT = np.dtype(np.float32)
 STARS = [name for name in strategies.names() if strategies.get(name).topology == "star"]
@@ -288,9 +288,9 @@ def test_a_node_that_cannot_be_sent_to_is_left_out(corpus):
     """It keeps its mass, and goes on."""
     job = lda(corpus, strategy="push_sum")
     peer = Peer(job, 0, 2)
-    assert peer.turn(ready=lambda node: False) is None
+    assert peer.turn(ready=lambda node: False) == []
     assert peer.strategy.weight == 1 and peer.n_done == 1
-    assert peer.turn()[0] == 1 and peer.strategy.weight == 0.5
+    assert peer.turn()[0][0] == 1 and peer.strategy.weight == 0.5
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -306,22 +306,22 @@ def test_nodes_that_wait_for_each_other_go_on_when_one_is_lost(corpus, seed, tau
         turns += 1
         if turns == lost_after:
             live.discard(2)  # with what is on its way to it
-            flying = [(to, message) for to, message in flying if to != 2]
+            flying = [sent for sent in flying if sent[1] != 2]
         able = [("turn", n) for n in live if not peers[n].waits]
         able += [("take", i) for i in range(len(flying))]
         able += [("lose", n) for n in live - told if 2 not in live]
         assert able, "all wait"
         what, n = able[rng.integers(len(able))]
         if what == "lose":
-            peers[n].lose(2)
+            peers[n].lose(2, "killed")
             told.add(n)
         elif what == "take":
-            to, message = flying.pop(n)
-            peers[to].take(message)
-        elif (found := peers[n].turn()) is not None:
-            to, message = found
-            if to in live:
-                flying.append((to, deliver(message, peers[n].pool, peers[to].pool)))
+            sender, to, message = flying.pop(n)
+            peers[to].take(sender, message)
+        else:
+            for to, message in peers[n].turn():
+                if to in live:
+                    flying.append((n, to, deliver(message, peers[n].pool, peers[to].pool)))
         if told == {0, 1, 3} and what == "turn":
             late.append(peers[n].exchanges[-1].staleness)
     assert told == {0, 1, 3}

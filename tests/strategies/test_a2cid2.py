@@ -10,10 +10,10 @@ from scipy.linalg import expm
 
 from dpsvi import Cluster, engines
 from dpsvi.cluster.nodes.peer import Peer
+from dpsvi.cluster.turns import peers_take_turns
 from dpsvi.strategies._graphs import neighbours
 from dpsvi.strategies.a2cid2 import constants
 from dpsvi.training.schedules import constant
-from experiments.simulated import peers_take_turns
 
 
 def test_one_node_is_serial_svi_bit_for_bit(corpus):

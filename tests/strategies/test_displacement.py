@@ -9,6 +9,7 @@ from dpsvi import DPSVIHDP, DPSVIHMM, DPSVILDA, DPSVIPoissonFactorization, Virtu
 from dpsvi.base import Model, Update
 from dpsvi.cluster import Cluster
 from dpsvi.cluster.nodes.parameters import MasterParameters
+from dpsvi.cluster.turns import take_turns
 from dpsvi.datasets import load_lee
 from dpsvi.evaluation.completion import completion_perplexity
 from dpsvi.kernels.jit import as_items
@@ -17,7 +18,6 @@ from dpsvi.training.job import Job
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
-from experiments.simulated import take_turns
 
 K, ALPHA, ETA, SWEEPS = 10, 0.1, 0.05, 5
 B, BATCH, N_PASSES = 16, 4, 16

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from reference.strategies import ETA, K, assert_close, first_of, lda, steps_of
 
+from dpsvi.cluster.turns import take_turns
 from dpsvi.training.schedules import constant
-from experiments.simulated import take_turns
 
 
 def nesterov(x, change, taken, momentum, m):
@@ -88,7 +88,7 @@ def test_a_round_goes_on_without_a_lost_worker(corpus):
 
     def drop(master, turns):
         if turns == 5:
-            master.drop(2, "killed")
+            master.lose(2, "killed")
 
     master = take_turns(job, 3, drop)
     assert master.passes.finished and job.state.items == 4 * 200

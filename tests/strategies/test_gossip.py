@@ -8,9 +8,9 @@ from tools import mpi_fit
 
 from dpsvi import VirtualCluster, engines, strategies
 from dpsvi.cluster.nodes.peer import Peer
+from dpsvi.cluster.turns import peers_take_turns
 from dpsvi.cluster.virtual import TEN_GIGABIT, Network, Timing
 from dpsvi.training.schedules import constant
-from experiments.simulated import peers_take_turns
 
 PEERS = [name for name in strategies.names() if strategies.get(name).topology == "peers"]
 
@@ -99,9 +99,9 @@ def test_gala_agents_stay_together(corpus):
         peers = [Peer(job, node, 4) for node in range(4)]
         while not all(peer.finished for peer in peers):
             for peer in peers:
-                if not peer.finished and (found := peer.turn(lambda to, ready=ready: ready)):
-                    to, message = found
-                    peers[to].take(message)
+                if not peer.finished:
+                    for to, message in peer.turn(lambda to, ready=ready: ready):
+                        peers[to].take(peer.node, message)
         x = np.array([peer.state.natural() for peer in peers])
         apart.append(np.abs(x - x.mean(axis=0)).sum() / x.mean(axis=0).sum())
     assert apart[0] < 0.7 * apart[1]
@@ -160,13 +160,13 @@ def test_a_node_waits_for_one_that_does_not_read(corpus):
     """What it sends, and what that one sends in the end, would be older and older."""
     job = lda(corpus, strategy="push_sum", strategy_options={"graph": "ring"})
     peer, n_turns = Peer(job, 0, 2), 1
-    assert peer.turn()[0] == 1 and not peer.ahead([])
+    assert peer.turn()[0][0] == 1 and not peer.ahead([])
     while not peer.ahead([1]):
-        assert peer.turn(lambda node: False) is None
+        assert peer.turn(lambda node: False) == []
         n_turns += 1
     assert n_turns == 17 and not peer.finished
     peer.restart(job.state)
-    assert peer.turn()[0] == 1 and not peer.ahead([1])
+    assert peer.turn()[0][0] == 1 and not peer.ahead([1])
 
 
 @pytest.mark.parametrize("strategy", PEERS)

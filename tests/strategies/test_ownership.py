@@ -10,6 +10,7 @@ from dpsvi.base import Model
 from dpsvi.cluster.nodes.consensus import Consensus
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.shares import shares
+from dpsvi.cluster.turns import peers_take_turns
 from dpsvi.cluster.virtual import Network, Timing
 from dpsvi.kernels.jit import as_items
 from dpsvi.strategies import ownership
@@ -18,7 +19,6 @@ from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import constant, robbins_monro
 from dpsvi.training.state import State
 from experiments import faults
-from experiments.simulated import peers_take_turns
 
 
 def test_one_node_is_serial_svi_bit_for_bit(corpus):
@@ -253,9 +253,9 @@ def test_nodes_go_on_from_what_they_have_together(lost):
     def take_turns(peers, n):
         for _ in range(n):
             for peer in peers:
-                found = None if peer.finished else peer.turn(lambda to: to != lost)
-                if found is not None:
-                    peers_by_node[found[0]].take(found[1])
+                found = [] if peer.finished else peer.turn(lambda to: to != lost)
+                for to, message in found:
+                    peers_by_node[to].take(peer.node, message)
 
     peers_by_node = dict(enumerate(peers))
     take_turns(peers, 7)

@@ -6,9 +6,9 @@ from reference.strategies import ETA, assert_close, first_of, lda, nodes_batches
 
 from dpsvi import Cluster, DPSVIGaussianMixture, engines
 from dpsvi.cluster.ranks.prepare import for_workers
+from dpsvi.cluster.turns import peers_take_turns
 from dpsvi.strategies import push_rows
 from dpsvi.training.schedules import constant
-from experiments.simulated import peers_take_turns
 
 
 def test_one_node_is_serial_svi_bit_for_bit(corpus):

@@ -5,9 +5,9 @@ import pytest
 from reference.lda import documents_of, svi
 from reference.strategies import ALPHA, ETA, K, assert_close, first_of, lda, steps_of
 
+from dpsvi.cluster.turns import take_turns
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import constant, robbins_monro
-from experiments.simulated import take_turns
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 4])
@@ -64,7 +64,7 @@ def test_the_factor_of_a_lost_worker_goes_to_the_others(corpus):
 
     def look(master, turns):
         if turns == 30:
-            master.drop(2, "killed")
+            master.lose(2, "killed")
         state, parameters = master.strategy.state(), master.parameters
         workers = [name.removeprefix("scale_") for name in state if name.startswith("scale_")]
         held = sum(state[f"scale_{k}"] * state[f"rows_{k}"].astype(float) for k in workers)

@@ -8,10 +8,10 @@ from reference.strategies import ETA, assert_close, first_of, lda, steps_of
 
 from dpsvi import engines
 from dpsvi.cluster.ranks.prepare import for_workers
+from dpsvi.cluster.turns import take_turns
 from dpsvi.strategies.local_sgd import shares_of
 from dpsvi.training.ledger import Ledger, StepRange
 from dpsvi.training.schedules import constant
-from experiments.simulated import take_turns
 
 ROUNDS = ["local_sgd", "diloco", "fedavg", "hierarchical"]
 
@@ -197,7 +197,7 @@ def test_a_round_goes_on_without_a_lost_worker(corpus, strategy):
 
     def drop(master, turns):
         if turns in dropped:
-            master.drop(dropped[turns], "killed")
+            master.lose(dropped[turns], "killed")
 
     master = take_turns(job, 4, drop)
     assert sorted(master.lost) == [2, 4] and master.passes.finished

@@ -5,9 +5,9 @@ import pytest
 from reference.strategies import BATCH, ETA, assert_close, first_of, lda, steps_of
 
 from dpsvi import VirtualCluster, engines
+from dpsvi.cluster.turns import take_turns
 from dpsvi.cluster.virtual import Timing
 from dpsvi.training.schedules import constant, robbins_monro
-from experiments.simulated import take_turns
 
 
 @pytest.mark.parametrize("n_workers", [1, 3])

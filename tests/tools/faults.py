@@ -26,7 +26,7 @@ from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.ranks.launcher import launched_rank
-from dpsvi.cluster.transports import channel, messages
+from dpsvi.cluster.transports import channel, chunks, messages
 from dpsvi.cluster.transports.buffers import Place
 from dpsvi.cluster.transports.window import Window
 from dpsvi.errors import DivergedError
@@ -70,7 +70,7 @@ def shared_from(n_bytes):
 @contextmanager
 def chunks_of(n_bytes):
     """Longer messages go in several, as those beyond 1 GiB do."""
-    with patch.object(channel, "CHUNK", n_bytes):
+    with patch.object(chunks, "CHUNK", n_bytes):
         yield
 
 
@@ -95,18 +95,19 @@ def signalled(told):
     """A rank gets SIGTERM once, by itself: told are its rank and where it is.
 
     That is as ranks meet for the first time (``Neighbours``), when all have met (``all_gather``),
-    before a worker (``Channel``) or a peer (``tell``) says hello, as a worker loads compiled code,
-    in a callback that swallows what a handler raises (``load``), as a peer hands over what it
-    holds for a checkpoint (``whole``), or between two calls of the engine (``_part``).
+    before a worker (``channel``) or a peer (``notify``) says hello, as a worker loads compiled
+    code, in a callback that swallows what a handler raises (``load``), as a peer hands over what
+    it holds for a checkpoint (``whole``), or between two calls of the engine (``_part``).
     """
     from dpsvi.cluster.nodes import kernels
-    from dpsvi.cluster.ranks import follow, others, placement
+    from dpsvi.cluster.ranks import others, placement
+    from dpsvi.cluster.ranks.world import World
     from dpsvi.cluster.transports import neighbours
     from dpsvi.models.lda.kept import KeptPasses
 
     rank, where = told
     part = {
-        "all_gather": placement, "Channel": follow, "tell": others.Others, "whole": Peer,
+        "all_gather": placement, "channel": World, "notify": others.Others, "whole": Peer,
         "load": kernels, "Neighbours": neighbours, "_part": KeptPasses,
     }[where]  # fmt: skip
     call, calls = getattr(part, where), []
@@ -177,7 +178,7 @@ def at_a_turn(told):
 def _before_the_tenth(told, act):
     """Do something when a rank is about to read the tenth message of another, where it lies."""
     reader, sender = told
-    found, calls = channel.Channel._found, []
+    found, calls = channel.Channel._read_note, []
 
     def find(self, rank, message):
         calls.extend([rank] * (rank == sender))
@@ -185,7 +186,7 @@ def _before_the_tenth(told, act):
             act(self, rank, Place(*message.header["place"]))
         return found(self, rank, message)
 
-    return _on([reader], channel.Channel, "_found", find)
+    return _on([reader], channel.Channel, "_read_note", find)
 
 
 def unreadable(told):
@@ -279,7 +280,7 @@ def killed_after(epoch):
 @contextmanager
 def rows_come_by(way):
     """Fail unless messages lie in shared memory and rows come by this way: ``window``, ``rows``."""
-    found, read, seen = channel.Channel._found, Worker._read, set()
+    found, read, seen = channel.Channel._read_note, Worker._read, set()
 
     def look_at_messages(self, rank, message):
         seen.add(message.header["kind"])
@@ -290,23 +291,23 @@ def rows_come_by(way):
         return read(self, grant, sent)
 
     with (
-        patch.object(channel.Channel, "_found", look_at_messages),
+        patch.object(channel.Channel, "_read_note", look_at_messages),
         patch.object(Worker, "_read", look_at_rows),
     ):
         yield
-    assert "lies" in seen and seen & {"window", "rows"} <= {way}, seen
+    assert "in_place" in seen and seen & {"window", "rows"} <= {way}, seen
 
 
 @contextmanager
 def killed_between_fits(told):
-    """A rank is killed as it takes over the end of a fit (``adopt``) or begins one (``hello``).
+    """A rank is killed as it takes over the end of a fit (``adopt``) or begins one (``_hello``).
 
     Told are its rank, which of both, and in which fit of the process.
     """
     from dpsvi.cluster.ranks import follow
 
     rank, where, number = told
-    calls, part = [], {"adopt": follow, "hello": Worker}[where]
+    calls, part = [], {"adopt": follow, "_hello": Worker}[where]
     method = getattr(part, where)
 
     def kill(*arguments):

@@ -48,6 +48,19 @@ def test_a_position_is_the_rest_of_the_work():
     assert second.n_steps == 3 and again.finished
 
 
+def test_passes_that_are_not_made_cost_nothing_and_passes_can_be_added():
+    """So work needs no second kind without an end."""
+    passes = Ledger(95, 10, 10**12, seed=1)
+    for _ in range(30):
+        passes.done(0, passes.grant(0, 1))
+    position = passes.position()
+    assert len(str(position)) < 200 and not passes.finished
+    more = Ledger.resume(95, 10, 4, position)
+    assert more.n_left == 10 and np.array_equal(
+        more.items(more.grant(0, 10)), passes.items(passes.grant(0, 10))
+    )
+
+
 def test_cuts():
     cuts = Cuts(7, 0.5)
     assert [cuts.after(step) for step in (0, 3, 4, 6, 7, 11)] == [4, 4, 7, 7, 11, 14]

@@ -1,12 +1,13 @@
 """A worker: reads rows of the global parameters, makes local steps, sends what came of them.
 
 Alg. 2 and 4.  It knows which rows it will need, because it knows its next documents: so it asks
-for these rows only.  It knows nothing of MPI; see :mod:`dpsvi.cluster.transports.channel`.
+for these rows only.  It knows nothing of MPI; see :class:`dpsvi.cluster.contracts.Node`.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from functools import partial
 
@@ -18,6 +19,7 @@ from dpsvi.cluster.nodes.as_read import AsReadLoop
 from dpsvi.cluster.nodes.problem import describe
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.cluster.transports.window import Window
+from dpsvi.errors import LostRankError
 from dpsvi.kernels.memory import aligned
 from dpsvi.training import thread_pool
 from dpsvi.training.driver import blind_steps, run_segment
@@ -26,6 +28,8 @@ from dpsvi.training.ledger import StepRange
 from dpsvi.training.loop import STOP
 from dpsvi.training.state import State, own_memories
 from dpsvi.training.task import make_task, make_works, with_memory
+
+MASTER = 0
 
 
 class Worker:
@@ -79,28 +83,43 @@ class Worker:
             self._mark, self._as_read = like._mark, like._as_read
         self._window, self._base = None, None
         self._next: tuple[int, StepRange, np.ndarray] | None = None
-        self._asked = 0.0
+        self._grants: deque[tuple[Message, float]] = deque()  # with the time when they came
+        self._has_joined, self._asked = False, 0.0
         self._residual, self._unit = None, 0.0
         if job.cluster.statistics == "bfloat16":
             self._residual = np.zeros(model.shape, model.real)
 
-    def hello(self) -> Message:
-        """The first message: ready, and fitting the same problem as the master."""
+    def take(self, sender: int, message: Message) -> None:
+        """Receive a grant of the master."""
+        self._grants.append((message, self._clock()))
+
+    def turn(self) -> Iterator[tuple[int, Message]]:
+        """Do what the grants allow; yields the messages to send, each when it is due.
+
+        The first one says that the worker is ready, and which problem it fits.
+        """
+        if not self._has_joined:
+            self._has_joined = True
+            yield MASTER, self._hello()
+            self._asked = self._clock()
+        while self._grants:
+            for message in self._messages(*self._grants.popleft()):
+                yield MASTER, message
+                self._asked = self._clock()  # it has been sent
+
+    @staticmethod
+    def lose(node: int, reason: str) -> None:
+        """Raise LostRankError if `node` is the master; other workers are no concern of this one."""
+        if node == MASTER:
+            raise LostRankError(f"rank {MASTER}, the master, is lost: {reason}")
+
+    def _hello(self) -> Message:
         return self.pool.message({"kind": "hello", "problem": describe(self.job)})
 
-    def turn(self, grant: Message, spent: float = 0.0) -> Iterator[Message]:
-        """Do what `grant` allows; yields the messages to send, each when it is due.
-
-        `spent` are the seconds since it came.
-        """
-        for message in self._messages(grant, spent):
-            yield message
-            self._asked = self._clock()  # it has been sent
-
-    def _messages(self, grant, spent) -> Iterator[Message]:
+    def _messages(self, grant, came) -> Iterator[Message]:
         header, mine = grant.header, self._next
         # With prefetch it may have come before it was needed.
-        waited = max(0.0, self._clock() - spent - self._asked)
+        waited = max(0.0, came - self._asked)
         self._next = None
         if header["work"] is not None:
             work = StepRange(*header["work"])
@@ -117,19 +136,19 @@ class Worker:
         yield self._ask(report, arrays, reply=not prefetch, want=not prefetch)
         self.pool.give(grant.buffer)
 
-    def leave(self) -> None:
+    def stop(self) -> None:
         """End the local steps after those that are being made; from any thread."""
         self.task.stop[0] = STOP
 
     def _ask(self, report, arrays, reply, want=True) -> Message:
-        """A message with an update, a wish for rows, or both."""
-        wish = None
+        """A message with an update, a request for rows, or both."""
+        requested = None
         if want and self._next is not None:
-            wish, _, touched = self._next
+            requested, _, touched = self._next
             arrays = {**arrays, "wanted": touched}
         fill = arrays.pop("fill", None)
         message = self.pool.message(
-            {"kind": "ask", "update": report, "want": wish, "reply": reply}, **arrays
+            {"kind": "ask", "update": report, "want": requested, "reply": reply}, **arrays
         )
         if fill is not None:
             fill(message.arrays)

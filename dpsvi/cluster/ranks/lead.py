@@ -15,12 +15,12 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
+from dpsvi.cluster.contracts import DROPPED, LONGEST, POLLS, UNREADABLE
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.ranks.heartbeat import SILENT, Heartbeat
 from dpsvi.cluster.ranks.launcher import launched_with_ulfm
 from dpsvi.cluster.ranks.world import World
-from dpsvi.cluster.transports.channel import DROPPED, LONGEST, POLLS, UNREADABLE, Channel
 from dpsvi.cluster.transports.messages import Message, Pool, deliver
 from dpsvi.cluster.transports.window import opened
 from dpsvi.errors import DivergedError, LostRankError
@@ -46,7 +46,7 @@ def lead(
 def _lead(master, here, heartbeat, n_workers, signals) -> None:
     job, channel = master.job, None
     if here.others:
-        channel = Channel(here, master.pool, heartbeat.silent)
+        channel = here.channel(master.pool, heartbeat.silent)
     local = None
     if n_workers > len(here.others):
         local = _LocalWorker(job, master, here.near.notify if here.near else lambda: None)
@@ -69,7 +69,7 @@ def _lead(master, here, heartbeat, n_workers, signals) -> None:
         if local is not None:
             local.stop()
         if channel is not None:
-            _dismiss(master, channel, here, heartbeat, signals, reason)
+            _stop_all(master, channel, here, heartbeat, signals, reason)
         elif reason in ("done", "interrupted"):
             master.parameters.renormalise()
 
@@ -85,9 +85,9 @@ def _serve(master, channel, local, here, heartbeat, signals) -> None:
             arrived += channel.poll()
             arrived += channel.newly_lost().items()
         for rank, what in arrived:
-            if not _ends(what):
+            if not _is_last(what):
                 held.append((rank, what))
-            elif not any(who == rank and _ends(last) for who, last in held):
+            elif not any(who == rank and _is_last(last) for who, last in held):
                 # Before anything else, and instead of what it still asks for: an answer would let
                 # it read, and it would never end.
                 held = deque([(rank, what), *(item for item in held if item[0] != rank)])
@@ -96,7 +96,7 @@ def _serve(master, channel, local, here, heartbeat, signals) -> None:
             rank, what = held.popleft()
             if isinstance(what, str):
                 _lose(master, rank, what, here, heartbeat)
-            elif _ends(what):
+            elif _is_last(what):
                 if master.n_workers == 1 or master.job.cluster.on_lost == "abort":
                     signals.expect()  # it may have left by one
                 channel.send(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
@@ -104,8 +104,7 @@ def _serve(master, channel, local, here, heartbeat, signals) -> None:
             else:
                 master.take(rank, what)
         signals.deliver()
-        outbox, master.outbox = master.outbox, []
-        for rank, message in outbox:
+        for rank, message in master.turn():
             if rank == 0:
                 local.send(message)
             else:
@@ -123,12 +122,12 @@ def _read_by_others(window, held) -> bool:
     if window is None:
         return False
     for rank, what in held:
-        if _ends(what):
+        if _is_last(what):
             window.end(rank)
     return window.busy
 
 
-def _ends(what: Message | str) -> bool:
+def _is_last(what: Message | str) -> bool:
     """Whether nothing more will come of a rank: it says that it leaves, or is lost."""
     return isinstance(what, str) or what.header["kind"] == "leave"
 
@@ -143,17 +142,17 @@ def _lose(master, rank, reason, here, heartbeat):
     if master.job.cluster.on_lost == "abort":
         log.error("rank %d is lost (%s)", rank, reason)
         raise LostRankError(f"rank {rank} is lost: {reason}")
-    master.drop(rank, reason)
+    master.lose(rank, reason)
 
 
-def _dismiss(master, channel, here, heartbeat, signals, reason) -> None:
+def _stop_all(master, channel, here, heartbeat, signals, reason) -> None:
     """Tell all workers to stop, and wait until they have: nobody's message may be left over.
 
     Whoever lives is waited for: it may have a step to end, or much to receive.  Only another signal
     after the one that ended the fit ends that, too.
     """
     for rank in here.frozen:
-        channel.tell(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
+        channel.notify(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
     waiting = set(here.others)
     known = reason in ("done", "interrupted")
     here.announced = set(here.lost)
@@ -218,20 +217,19 @@ class _LocalWorker:
         self._inbox.put(None)
         while self._thread.is_alive():
             if self._worker is not None:
-                self._worker.leave()  # again: the steps may not have begun yet
+                self._worker.stop()  # again: the steps may not have begun yet
             self._thread.join(POLLS[1])
 
     def _run(self):
         try:
             self._worker = Worker(self._job)
-            self._put(self._worker.hello())
             while True:
+                for _, message in self._worker.turn():
+                    self._put(message)
                 message = self._inbox.get()
                 if message is None or self._stopped:
                     return
-                grant = deliver(message, self.master.pool, self._worker.pool)
-                for answer in self._worker.turn(grant):
-                    self._put(answer)
+                self._worker.take(0, deliver(message, self.master.pool, self._worker.pool))
         except BaseException as error:  # raised again in the main thread
             self._put(error)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpsvi import learners
 from dpsvi.cluster.nodes.master import Master
-from dpsvi.cluster.nodes.worker import Worker
+from dpsvi.cluster.nodes.worker import MASTER, Worker
 from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.transports.messages import Pool
 from dpsvi.cluster.virtual import Timing
@@ -182,10 +182,12 @@ def _exchange(job, b, n_workers, slower, step, value) -> _Exchange:
 
     def turn(worker, grant):
         started = time.perf_counter()
-        (message,) = worker.turn(grant)
+        if grant is not None:
+            worker.take(MASTER, grant)
+        ((_, message),) = worker.turn()
         return message, time.perf_counter() - started
 
-    arrived, found, works = [(worker.hello(), 0.0) for worker in workers], [], {}
+    arrived, found, works = [turn(worker, None) for worker in workers], [], {}
     with ThreadPoolExecutor(n_workers) as pool:
         while len(found) < n_exchanges:
             grants = [None] * n_workers
@@ -193,10 +195,9 @@ def _exchange(job, b, n_workers, slower, step, value) -> _Exchange:
                 update, before = message.header.get("update"), master.busy
                 master.take(rank, message)
                 busy = master.busy - before
-                for to, answer in master.outbox:
+                for to, answer in master.turn():
                     grants[to] = answer
                     works[answer.header["work_id"]] = StepRange(*answer.header["work"])
-                master.outbox.clear()
                 if update is not None:
                     items = passes.items(works[update["work_id"]])
                     steps = step * update["n_done"] + value * lengths[items].sum()

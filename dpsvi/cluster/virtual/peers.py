@@ -11,7 +11,7 @@ from __future__ import annotations
 from dpsvi.cluster.nodes.consensus import Consensus
 from dpsvi.cluster.nodes.exchanges import reported
 from dpsvi.cluster.nodes.peer import Peer
-from dpsvi.cluster.transports.messages import Message, deliver
+from dpsvi.cluster.transports.virtual import VirtualLinks
 from dpsvi.cluster.virtual.virtual_time import VirtualTime
 from dpsvi.training.boundary import Boundary, Progress
 from dpsvi.training.job import Job, Snapshot
@@ -40,12 +40,10 @@ class _Peers(VirtualTime):
         rest = (Peer(job, i, n, self.run_steps, self.clock, like=first) for i in range(1, n))
         self.peers = [first, *rest]
         self.boundary = Boundary(job, self.clock)
-        self._link = [0.0] * n  # when it is free again
-        self._inbox: list[list[Message]] = [[] for _ in range(n)]
-        self._flying: dict[int, Message] = {}  # by number
-        self._n_sent = 0
+        nodes = dict(enumerate(self.peers))
+        self._links = VirtualLinks(self, nodes, lambda sender, to: sender, self._arrived)
         self._unread: list[set[int]] = [set() for _ in range(n)]  # who has not read the last one
-        self._waiting: set[int] = set()  # nodes that go on when they have heard from others
+        self._waiting: set[int] = set()  # nodes that wait for a message of others
 
     def run(self) -> None:
         """Until all steps are done."""
@@ -76,7 +74,7 @@ class _Peers(VirtualTime):
         self._all = Consensus(self.peers[0], self.boundary.seconds)
         for peer in self.peers[1:]:
             self._all.add(peer.whole())
-        for message in [*self._flying.values(), *(m for box in self._inbox for m in box)]:
+        for message in self._links.unread():
             self._all.add(message)
         return self._all.snapshot()
 
@@ -84,22 +82,20 @@ class _Peers(VirtualTime):
         """Merge what has come, make steps, send; and again at the end of that."""
         peer, timing = self.peers[node], self.timing
         began, slower, self.computing = self.now, self.slower[node], node
-        for message in self._inbox[node]:
+        for sender, message in self._links.at(node).poll():
             self.now += (timing.turn + timing.touch * message.n_bytes) * slower
-            peer.take(message)
-            known = self.now + self.options.network.latency
-            self.at(known, self._read, message.header["node"], node)
-        self._inbox[node].clear()
+            peer.take(sender, message)
+            self.at(self.now + self.options.network.latency, self._read, sender, node)
         unread = self._unread[node]
         waits = peer.waits and not any(other.finished for other in self.peers)
         if waits or (peer.ahead(unread) and not peer.finished):
             self._waiting.add(node)
         elif not peer.finished:
             found = peer.turn(lambda to: to not in unread and not self.peers[to].finished)
-            if found is not None:
-                to, message = found
+            for to, message in found:
                 self.now += timing.touch * message.n_bytes * slower
-                self._send(node, to, message)
+                unread.add(to)
+                self._links.at(node).send(to, message)
             if node == 0 and not peer.finished:  # the last look is at the consensus
                 self.boundary.reached(peer.progress, self.consensus)
             self.at(self.now, self._turn, node)
@@ -108,7 +104,7 @@ class _Peers(VirtualTime):
         self.now = began
 
     def _read(self, node, to):
-        """A node hears that its message was read."""
+        """A node learns that its message was read."""
         self._unread[node].discard(to)
         if node in self._waiting:
             self._wake(node)
@@ -119,19 +115,8 @@ class _Peers(VirtualTime):
             self._waiting.discard(node)
             self.at(self.now, self._turn, node)
 
-    def _send(self, node, to, message):
-        network = self.options.network
-        leaves = max(self.now, self._link[node]) + message.n_bytes / network.bandwidth
-        self._link[node] = leaves
-        number, self._n_sent = self._n_sent, self._n_sent + 1
-        copy = deliver(message, self.peers[node].pool, self.peers[to].pool)
-        self._flying[number] = copy
-        self._unread[node].add(to)
-        self.at(leaves + network.latency, self._arrive, to, number)
-
-    def _arrive(self, to, number):
-        self._inbox[to].append(self._flying.pop(number))
-        if self.peers[to].finished:
-            self._turn(to)
-        elif to in self._waiting:
-            self._wake(to)
+    def _arrived(self, node):
+        if self.peers[node].finished:
+            self._turn(node)
+        elif node in self._waiting:
+            self._wake(node)

@@ -1,4 +1,1 @@
-"""Local steps of LDA: one kernel a file, all with the signature of ``Model.local``.
-
-``hyper`` holds :class:`dpsvi.kernels.fold.Options`.
-"""
+"""Latent Dirichlet allocation: its estimator, its model, and one file for each local step."""

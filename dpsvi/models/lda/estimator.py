@@ -20,26 +20,18 @@ from dpsvi.base import Model
 from dpsvi.errors import check_flag
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.run_options import RunOptions
-from dpsvi.families.topics.defaults import Defaults, default_alpha
+from dpsvi.families.topics.defaults import default_alpha
 from dpsvi.families.topics.fit import TopicEstimator
 from dpsvi.families.topics.priors import TINY
 from dpsvi.families.topics.seeds import by_topic, seeded_prior
 from dpsvi.kernels.fold import options_of
+from dpsvi.models.lda import local_steps
 from dpsvi.models.lda.annealed import AnnealedPriors
 from dpsvi.models.lda.kept import KeptPasses, Place
 from dpsvi.models.lda.model import make_model
 from dpsvi.training.driver import one_step
 
-DEFAULTS = {
-    "collapsed": Defaults(
-        word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2, stream_memory=1 / 3,
-        stream_sweeps=14,
-    ),
-    "mean_field": Defaults(
-        word_tokens=5.0, sweeps=50, steps=32, most=64, memory=1.0, memory_share=0.1,
-        big_start=16384,
-    ),
-}  # fmt: skip
+DEFAULTS = {name: local_steps.get(name).DEFAULTS for name in local_steps.names()}
 
 
 @engine_parameters(

@@ -11,10 +11,10 @@ from dpsvi.families.topics.matrix import FLOAT, first_rows, padded
 from dpsvi.kernels.collapsed import scratch
 from dpsvi.kernels.fold import Options, options_of
 from dpsvi.kernels.hyper import pack
-from dpsvi.models.lda import collapsed, mean_field, responsibilities
+from dpsvi.models.lda import local_steps, responsibilities
 
 FIRST_SWEEPS = 7  # over a document whose tokens are not assigned yet
-LOCAL_STEPS = {"mean_field": mean_field.local, "collapsed": collapsed.local}
+LOCAL_STEPS = {name: local_steps.get(name).local for name in local_steps.names()}
 
 
 def make_model(

@@ -5,8 +5,8 @@ import pytest
 from tools.node_jobs import PROBLEMS, STRATEGIES, job, mixture, problem
 
 from dpsvi import engines
+from dpsvi.cluster.turns import take_turns
 from dpsvi.training.schedules import constant, robbins_monro
-from experiments.simulated import take_turns
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

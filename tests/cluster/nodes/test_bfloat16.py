@@ -6,8 +6,8 @@ from reference.lda import FixedPasses, documents_of
 from tools.node_jobs import K, job, lda
 
 from dpsvi.cluster.transports import messages
+from dpsvi.cluster.turns import take_turns
 from dpsvi.training.schedules import robbins_monro
-from experiments.simulated import take_turns
 
 
 def test_bfloat16_statistics(corpus):

@@ -5,10 +5,10 @@ import pytest
 from tools.node_jobs import BATCH, job, lda, toy
 
 from dpsvi.cluster.nodes.worker import Worker
-from dpsvi.cluster.transports.messages import deliver
+from dpsvi.cluster.transports.memory import Memory
+from dpsvi.cluster.turns import exchange, receive, take_turns
 from dpsvi.errors import DivergedError, DpsviError, LostRankError
 from dpsvi.training.ledger import Ledger
-from experiments.simulated import take_turns
 
 
 @pytest.mark.parametrize("n_shards", [1, 3])
@@ -25,7 +25,7 @@ def test_no_item_is_lost_or_doubled(n_shards, prefetch, lost, local_steps):
 
     def lose(master, turns):
         if turns in lost:
-            master.drop(lost[turns], "it was told to")
+            master.lose(lost[turns], "it was told to")
 
     master = take_turns(work, 3, lose)
     assert np.all(state.natural() == 3)
@@ -56,15 +56,16 @@ def test_a_worker_with_another_problem_is_named(corpus):
 
     master = Master(work, 1)
     other = Worker(work._replace(passes=Ledger(150, BATCH, 2, 5)))
+    memory = Memory({0: master, 3: other})
     with pytest.raises(DpsviError, match=r"rank 3 .*items is 150 there, 200 on rank 0"):
-        master.take(3, deliver(other.hello(), other.pool, master.pool))
+        exchange(other, memory.at(3), lambda: receive(master, memory.at(0)))
 
 
 def test_the_last_worker_cannot_be_lost(corpus):
     def lose(master, turns):
         if turns == 3:
-            master.drop(1, "gone")
-            master.drop(2, "gone")
+            master.lose(1, "killed")
+            master.lose(2, "killed")
 
     with pytest.raises(LostRankError, match="no worker is left"):
         take_turns(job(*lda(corpus, "collapsed")), 2, lose)

@@ -10,8 +10,8 @@ from tools.node_jobs import (
 
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.transports import messages
-from dpsvi.cluster.transports.messages import deliver
-from experiments.simulated import take_turns
+from dpsvi.cluster.transports.memory import Memory
+from dpsvi.cluster.turns import exchange, receive, take_turns
 
 
 def test_nobody_waits_for_an_evaluation(corpus):
@@ -33,7 +33,7 @@ def test_updates_that_wait_for_others_are_in_flight(corpus):
     work, most = job(*lda(corpus, "collapsed"), n_passes=4, master_batch=8, most_blind=0.3), []
 
     def look(master, turns):
-        flying = [g.work for g in master._grants.values() if g.reading is not None]
+        flying = [grant.work for grant in master._answers.grants.being_made()]
         flying += [grant.work for grant, *_ in master._collected]
         most.append(sum(each.n_steps for each in flying) / master._allotment.room(2))
 
@@ -51,9 +51,11 @@ def test_prefetched_rows_are_in_the_message(corpus, prefetch, monkeypatch):
     work = job(*lda(corpus, "collapsed"), prefetch=prefetch)
     window = Window.like(work.state.shared.rows, 2, {1})
     master, worker = Master(work, 1, window=window), Worker(work)
-    master.take(1, deliver(worker.hello(), worker.pool, master.pool))
-    grant = deliver(master.outbox.pop()[1], master.pool, worker.pool)
-    ask = next(worker.turn(grant))
-    master.take(1, deliver(ask, worker.pool, master.pool))
-    answer = master.outbox.pop()[1]
+    memory = Memory({0: master, 1: worker})
+    exchange(worker, memory.at(1), lambda: exchange(master, memory.at(0)))
+    receive(worker, memory.at(1))
+    _, ask = next(worker.turn())
+    memory.at(1).send(0, ask)
+    receive(master, memory.at(0))
+    ((_, answer),) = master.turn()
     assert ("base" in answer.arrays) == prefetch == (not window.busy)

@@ -6,10 +6,10 @@ from reference.lda import TopicCorpus
 from tools.node_jobs import ALPHA, ETA, FLOAT, K, job
 
 from dpsvi.cluster.transports import messages
+from dpsvi.cluster.turns import take_turns
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model
 from dpsvi.training.state import State
-from experiments.simulated import take_turns
 
 
 def test_an_exchange_costs_by_its_rows(corpus):

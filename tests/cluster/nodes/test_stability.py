@@ -5,10 +5,10 @@ import pytest
 from tools.node_jobs import ETA, corpus_alike, job, lda, perplexity
 
 from dpsvi import engines
+from dpsvi.cluster.turns import take_turns
 from dpsvi.errors import UnstableError
 from dpsvi.strategies.displacement import stable_below
 from dpsvi.training.schedules import constant
-from experiments.simulated import take_turns
 
 
 def test_stable_rates():

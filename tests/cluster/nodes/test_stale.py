@@ -5,9 +5,9 @@ import pytest
 from reference.lda import FixedPasses, documents_of, svi
 from tools.node_jobs import ALPHA, ETA, STRATEGIES, K, job, lda
 
+from dpsvi.cluster.turns import take_turns
 from dpsvi.models.lda.model import LOCAL_STEPS
 from dpsvi.training.schedules import constant, robbins_monro
-from experiments.simulated import take_turns
 
 
 def asysg(corpus, local_step, first, n_workers, batches, rates, strategy):

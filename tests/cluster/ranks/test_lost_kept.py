@@ -61,7 +61,7 @@ def test_a_worker_is_killed_or_leaves(after, number, corpus_file, tmp_path):
 @needs("openmpi")
 @pytest.mark.parametrize(
     ("where", "number"),
-    [("adopt", 1), ("hello", 2), ("adopt", 2), ("hello", 3), ("adopt", 4), ("adopt", 5)],
+    [("adopt", 1), ("_hello", 2), ("adopt", 2), ("_hello", 3), ("adopt", 4), ("adopt", 5)],
 )
 def test_a_worker_is_killed_between_two_parts(where, number, corpus_file, tmp_path):
     """Rank 0 may know at once, and the others only when they begin the next part, or later.

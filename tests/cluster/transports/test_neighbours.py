@@ -50,7 +50,7 @@ def test_another_process_reads_and_writes_the_same_bytes():
     assert buffer.bytes[101] == 8
 
 
-def test_memory_is_gone_with_its_owner():
+def test_memory_ends_with_its_owner():
     buffer = Buffer.shared(1 << 16)
     place, other = buffer.place, Buffer.of(buffer.place)
     other.bytes[5] = 3
@@ -186,7 +186,7 @@ def test_two_ranks_that_end_together_let_nobody_wait():
 
     window, dropped = Window.like(np.zeros((3, 4), np.float32), 4, {1, 2}), []
 
-    def drop(rank, reason):
+    def lose(rank, reason):
         dropped.append(rank)
         for other in {1, 2} - set(dropped):
             window.begin(other)
@@ -196,7 +196,7 @@ def test_two_ranks_that_end_together_let_nobody_wait():
         pytest.fail("the master waits for a dead rank to end its reading")
 
     master = SimpleNamespace(
-        window=window, finished=False, outbox=[], drop=drop,
+        window=window, finished=False, turn=list, lose=lose,
         job=SimpleNamespace(cluster=SimpleNamespace(on_lost="drop")),
     )  # fmt: skip
     channel = SimpleNamespace(poll=list, newly_lost=lambda: {1: "dead", 2: "dead"}, rest=rest)
@@ -229,7 +229,7 @@ def test_a_rank_that_asks_and_dies_lets_nobody_wait(asked, leaves):
             window.end(2)
             master.finished = True
 
-    def drop(rank, reason):
+    def lose(rank, reason):
         waiting.discard(rank)
 
     def rest(pause):
@@ -238,11 +238,11 @@ def test_a_rank_that_asks_and_dies_lets_nobody_wait(asked, leaves):
     master = SimpleNamespace(
         window=window,
         finished=False,
-        outbox=[],
+        turn=list,
         pool=pool,
         n_workers=2,
         take=take,
-        drop=drop,
+        lose=lose,
         job=SimpleNamespace(cluster=SimpleNamespace(on_lost="drop")),
     )
     found = [(rank, pool.message({"kind": "ask"})) for rank in (1, 2)][asked == "before" :]
@@ -266,7 +266,7 @@ def test_the_end_waits_for_whoever_lives():
     """One that has said good-bye beats no more, and is not lost while another one takes longer."""
     from types import SimpleNamespace
 
-    from dpsvi.cluster.ranks.lead import _dismiss
+    from dpsvi.cluster.ranks.lead import _stop_all
     from dpsvi.cluster.ranks.world import World
 
     pool, heard, looks = Pool(), {1, 2, 3}, iter(range(1000))
@@ -281,7 +281,7 @@ def test_the_end_waits_for_whoever_lives():
     def newly_lost():
         silent = {1} if poll.now > 10 else set()
         silent |= {3} if poll.now > 20 else set()
-        channel.lost |= dict.fromkeys(silent & heard, "not heard of for 20 s")
+        channel.lost |= dict.fromkeys(silent & heard, "no heartbeat for 20 s")
 
     # Rank 4 was found lost before, but what ended the fit came first.
     told, heard = [], heard | {4}
@@ -291,5 +291,5 @@ def test_the_end_waits_for_whoever_lives():
     )  # fmt: skip
     master = SimpleNamespace(pool=pool, stop_message=lambda *a, **k: "stop")
     here, heartbeat = World(0, 5), SimpleNamespace(forget=lambda rank: heard.discard(rank))
-    _dismiss(master, channel, here, heartbeat, SimpleNamespace(), "done")
+    _stop_all(master, channel, here, heartbeat, SimpleNamespace(), "done")
     assert told == [1, 2, 3, 4] and here.lost == {3, 4} and here.frozen == {3}

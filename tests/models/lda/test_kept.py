@@ -136,7 +136,7 @@ def lost(when, part, workers=(2,)):
             taken.append(len(parts))
             if len(parts) == part and taken.count(part) == when:
                 for one in workers:
-                    self.drop(one, "it was told to")
+                    self.lose(one, "it was told to")
         take(self, worker, message)
 
     with patch.object(Master, "take", losing):

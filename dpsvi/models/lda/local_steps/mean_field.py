@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsvi.families.topics.defaults import Defaults
 from dpsvi.kernels.fold import (
     add_outer,
     fold,
@@ -23,6 +24,10 @@ from dpsvi.kernels.fold import (
 )
 from dpsvi.kernels.jit import copy, inline_kernel, prefetch
 from dpsvi.kernels.special import exp_digamma, exp_digamma_row
+
+DEFAULTS = Defaults(
+    word_tokens=5.0, sweeps=50, steps=32, most=64, memory=1.0, memory_share=0.1, big_start=16384,
+)  # fmt: skip
 
 
 @inline_kernel

@@ -6,8 +6,14 @@ nothing is computed for each word first.
 
 from __future__ import annotations
 
+from dpsvi.families.topics.defaults import Defaults
 from dpsvi.kernels.collapsed import explain_all
 from dpsvi.kernels.fold import list_words, options_of
+
+DEFAULTS = Defaults(
+    word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2, stream_memory=1 / 3,
+    stream_sweeps=14,
+)  # fmt: skip
 
 
 def local(shared, scale, hyper, items, batch, work):

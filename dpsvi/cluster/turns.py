@@ -1,0 +1,116 @@
+"""Nodes that take turns in one process: asynchrony with a staleness that is chosen, not met.
+
+The nodes are those of ``engine="mpi"``; messages go through memory.  n workers in turn have
+staleness D' = n - 1 from the n-th update on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from dpsvi.cluster.contracts import Node, Transport
+from dpsvi.cluster.nodes.consensus import Consensus
+from dpsvi.cluster.nodes.master import Master
+from dpsvi.cluster.nodes.peer import Peer
+from dpsvi.cluster.nodes.worker import Worker
+from dpsvi.cluster.transports.memory import Memory
+from dpsvi.cluster.transports.messages import Message
+from dpsvi.training.job import Job
+
+
+def take_turns(
+    job: Job, n_workers: int, on_turn: Callable[[Master, int], None] | None = None
+) -> Master:
+    """Carry out `job` with `n_workers` workers that take turns; returns the master.
+
+    Parameters
+    ----------
+    job : Job
+        With ``cluster`` set.
+    n_workers : int
+    on_turn : callable or None
+        Called before each turn with the master and the number of turns so far; it may make the
+        master lose a worker.
+    """
+    master = Master(job, n_workers)
+    workers = {rank: Worker(job) for rank in range(1, n_workers + 1)}
+    memory = Memory({0: master, **workers})
+    serve = partial(exchange, master, memory.at(0))
+    for rank, worker in workers.items():
+        exchange(worker, memory.at(rank), serve)
+    turns = 0
+    while not master.finished:
+        before = turns
+        for rank, worker in workers.items():
+            if rank in master.lost or not memory.unread(rank) or master.finished:
+                continue
+            if on_turn is not None:
+                on_turn(master, turns)
+                serve()
+                if rank in master.lost:
+                    continue
+            turns += 1
+            exchange(worker, memory.at(rank), serve)
+        owed = [rank for rank in workers if memory.unread(rank) and rank not in master.lost]
+        if turns == before and not owed and not master.finished:
+            raise RuntimeError("nobody can go on: the master owes an answer")
+    return master
+
+
+def receive(node: Node, transport: Transport) -> None:
+    """Let `node` know who is lost, and take what has come."""
+    for lost, reason in transport.newly_lost().items():
+        node.lose(lost, reason)
+    for sender, message in transport.poll():
+        node.take(sender, message)
+
+
+def exchange(node: Node, transport: Transport, on_sent: Callable[[], None] | None = None) -> None:
+    """One turn of `node`; `on_sent` is called after each message that it sends."""
+    receive(node, transport)
+    for to, message in node.turn():
+        transport.send(to, message)
+        if on_sent is not None:
+            on_sent()
+
+
+def peers_take_turns(
+    job: Job, n_nodes: int, delay: int = 0,
+    on_turn: Callable[[list[Peer], list[Message]], None] | None = None,
+) -> list[Peer]:  # fmt: skip
+    """Carry out `job` with nodes that take turns, and leave what they come to in its state.
+
+    Parameters
+    ----------
+    job : Job
+        With ``cluster`` set; its strategy has the topology ``"peers"``.
+    n_nodes : int
+    delay : int
+        Turns, of all nodes, that a message is on its way.
+    on_turn : callable or None
+        Called after each turn with the nodes and the messages that nobody has read yet.
+
+    Returns
+    -------
+    list of Peer
+    """
+    peers = [Peer(job, node, n_nodes) for node in range(n_nodes)]
+    memory = Memory(dict(enumerate(peers)), delay)
+    while not all(peer.finished for peer in peers):
+        for node, peer in enumerate(peers):
+            for other, each in enumerate(peers):  # messages are merged as they arrive
+                receive(each, memory.at(other))
+            waits = peer.waits and not any(other.finished for other in peers)
+            if not (peer.finished or waits):
+                exchange(peer, memory.at(node))
+            memory.time += 1
+            if on_turn is not None:
+                on_turn(peers, memory.unread())
+    together = Consensus(peers[0], 0.0)
+    for peer in peers[1:]:
+        together.add(peer.whole())
+    for message in memory.unread():
+        together.add(message)
+    together.snapshot()
+    return peers

@@ -10,6 +10,8 @@ import logging
 import time
 from dataclasses import replace
 
+import numpy as np
+
 from dpsvi.cluster.nodes import kernels
 from dpsvi.cluster.nodes.adopt import state_message
 from dpsvi.cluster.nodes.allotment import Allotment

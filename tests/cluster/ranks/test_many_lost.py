@@ -10,7 +10,7 @@ import pytest
 from tools.node_jobs import job, toy
 
 from dpsvi.cluster.nodes.master import Master
-from dpsvi.cluster.ranks import follow, others
+from dpsvi.cluster.ranks import follow
 from dpsvi.cluster.ranks.gossip import gossip
 from dpsvi.cluster.ranks.world import World
 from dpsvi.cluster.transports.messages import Pool, deliver
@@ -62,7 +62,7 @@ def test_peers_learn_from_rank_0(monkeypatch):
         def close(self, seconds):
             pass
 
-    monkeypatch.setattr(others, "Channel", Queues)
+    monkeypatch.setattr(World, "channel", lambda here, *given: Queues(here, *given))
     worlds = [World(0, 2, lost=set(LOST)), World(1, 2)]
     jobs = [job(*toy(20), strategy="push_sum") for _ in worlds]
     heartbeat = SimpleNamespace(silent=None)

@@ -103,16 +103,19 @@ def mean_field_step(ids, counts, lam, alpha, n_sweeps, tol, gamma):
     return gamma, assigned
 
 
-def collapsed_step(ids, counts, lam, alpha, n_sweeps, tol, gamma, own=2.0, every=3):
+def collapsed_step(
+    ids, counts, lam, alpha, n_sweeps, tol, gamma, own=2.0, every=3, prior=None
+):  # fmt: skip
     """CVB0 without a word's own count in its document, `own` times.
 
     With b = lam / sum lam, phi = (gamma - own c phi) b / norm is phi = gamma b / (norm + own c b).
     The norm is that of the last sweep, and is put in again every few sweeps.  For one word no more
-    is left out than half of the document, prior included.
+    is left out than half of the document, `prior` included, the sum of alpha by default.
     """
+    prior = alpha.sum() if prior is None else prior
     b = normalised(lam)[:, ids].T
     block, norm, assigned = b, np.ones(len(ids)), np.zeros((len(ids), len(lam)))
-    left_out = np.minimum(own * counts, (counts.sum() + alpha.sum()) / 2)  # tokens
+    left_out = np.minimum(own * counts, (counts.sum() + prior) / 2)  # tokens
     for sweep in range(n_sweeps):
         if sweep % every == 1:
             block = b / (1 + (left_out / norm)[:, None] * b)

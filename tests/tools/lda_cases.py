@@ -12,6 +12,7 @@ OPTIONS = {
     "fixed priors": {"doc_topic_prior": None, "topic_word_prior": None},
     "learned priors": {"doc_topic_prior": "auto", "topic_word_prior": "auto", "max_iter": 4},
     "mean_field": {"local_step": "mean_field"},
+    "sparse": {"local_step": "sparse"},
     "kept": {"keep_responsibilities": True, "max_iter": 6},
     "warm": {"warm_documents": True, "engine": "serial"},
     "validated": {"early_stopping": True, "validation_size": 0.25, "max_iter": 4},

@@ -22,8 +22,9 @@ extensions = [
     "mathml",
     "command_help",
     "docstrings",
+    "model_list",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_models.rst"]
 templates_path = ["_templates"]
 
 highlight_language = "none"  # of blocks that name no language
@@ -39,7 +40,7 @@ myst_heading_anchors = 3
 # Links of README, CONTRIBUTING and the results lead to files of the repository, not to pages.
 suppress_warnings = ["myst.xref_missing", "myst.header"]
 
-autosummary_generate = True
+autosummary_generate = ["api.md", "_models.rst"]
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

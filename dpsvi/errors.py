@@ -69,7 +69,7 @@ class UnstableError(DpsviError, ValueError):
 
 
 class LostRankError(DpsviError, RuntimeError):
-    """A rank that the fit cannot go on without has died or gone silent."""
+    """A rank that the fit needs has died or gone silent."""
 
 
 class LostMemoryError(LostRankError):
@@ -84,7 +84,7 @@ class LostMemoryError(LostRankError):
 
 
 class DroppedError(LostRankError, SystemExit):
-    """The others have gone on without this rank.
+    """The others continue without this rank.
 
     Where nobody catches it the process ends with 0: a failure would end the job of the others.
     """

@@ -133,7 +133,7 @@ def test_layer(layer):
 
 
 @pytest.mark.parametrize("kind", ["engines", "learners", "strategies"])
-def test_none_is_told_by_its_name(kind):
+def test_nobody_asks_for_its_name(kind):
     """What a module wants to know of an engine, a learner or a strategy, that one says itself."""
     names = {path.stem for path in (PACKAGE / kind).glob("[!_]*.py")}
     assert len(names) >= 3

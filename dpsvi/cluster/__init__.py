@@ -6,6 +6,7 @@
     training.boundary        what happens between segments: observer, checkpoint, clock
     contracts                what a node and a transport are                          no MPI
     nodes.master             hands out steps, answers workers                         no MPI
+    nodes.answers, grants    who gets steps and rows now; steps that have not come back    no MPI
     nodes.merging, rows      one global step; what workers get to read                no MPI
     nodes.parameters, change_log    the master's parameters; what was added lately    no MPI
     nodes.worker             reads rows, makes local steps, sends an update           no MPI

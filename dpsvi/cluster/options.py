@@ -53,7 +53,7 @@ class Cluster:
     master_works : bool
         Rank 0 computes too, in a thread.  It always does when it is alone.
     silent_seconds : float, > 0
-        A rank not heard of for so long is lost.
+        A rank that sends nothing for so long is lost.
     on_lost : {"drop", "abort"}
         Go on without a lost worker, or end the job.  The steps of a worker are then made by others;
         those of a peer, and what it had learned since its last message, are not.

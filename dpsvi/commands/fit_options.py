@@ -131,11 +131,11 @@ def add_cluster_arguments(parser) -> None:
     )  # fmt: skip
     add(
         "--silent-seconds", type=float, metavar="S",
-        help="a rank that is not heard of for so long is lost [20]",
+        help="a rank that sends nothing for so long is lost [20]",
     )  # fmt: skip
     add(
         "--on-lost", choices=["drop", "abort"],
-        help="go on without a lost rank, whose steps others make, or end the fit [drop]",
+        help="continue without a lost rank, whose steps others make, or end the fit [drop]",
     )  # fmt: skip
     group.add_argument(
         "--log-all-ranks", action="store_true",

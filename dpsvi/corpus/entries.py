@@ -16,7 +16,7 @@ MAX_VALUE = 2**31 - 1
 _GROWTH = 4
 _ENTRY_BYTES = 4  # the shortest entry a parser accepts is " 1:1"
 _PASSED_BY = {"dpsvi", "sklearn", "joblib"}  # between the data's owner and this module
-_told: set[tuple[str, str]] = set()  # sources, and what was said of them
+_warned_of: set[tuple[str, str]] = set()  # sources, and what was said of them
 
 
 class Entries:
@@ -103,8 +103,8 @@ def warn(source: str | PathLike, message: str) -> None:
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_BY:
         frame, level = frame.f_back, level + 1
     matter = str(source), re.sub(r"\d+", "", message)
-    category = RepeatedCorpusWarning if matter in _told else CorpusWarning
-    _told.add(matter)
+    category = RepeatedCorpusWarning if matter in _warned_of else CorpusWarning
+    _warned_of.add(matter)
     # Each time: `catch_warnings` forgets filters, too.
     warnings.simplefilter("ignore", RepeatedCorpusWarning, append=True)
     warnings.warn(f"{source}: {message}", category, stacklevel=level)

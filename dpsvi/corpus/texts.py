@@ -47,7 +47,7 @@ def texts_of(X) -> list | None:
         if X.ndim != 1 or X.dtype.kind not in "OUT":
             return None
         X = X.tolist()
-    first = next(filter(_tells, X), None)
+    first = next(filter(_shows_kind, X), None)
     if not is_text(first):
         return None
     strings = isinstance(first, str)
@@ -56,7 +56,7 @@ def texts_of(X) -> list | None:
             raise CorpusFormatError(
                 f"X: document {row}: expected a string or a list of words, got {document!r}"
             )
-        if _tells(document) and isinstance(document, str) != strings:
+        if _shows_kind(document) and isinstance(document, str) != strings:
             raise CorpusFormatError(f"X: document {row}: strings and lists of words are mixed")
     return list(X)
 
@@ -66,7 +66,7 @@ def peek(X: Iterator) -> Iterable:
     begun = []
     for document in X:
         begun.append(document)
-        if _tells(document):
+        if _shows_kind(document):
             break
     X = chain(begun, X)
     return list(X) if begun and is_text(begun[-1]) else X
@@ -100,7 +100,7 @@ def count_words(texts, vocabulary=None):
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
-    strings = isinstance(next(filter(_tells, texts), ""), str)
+    strings = isinstance(next(filter(_shows_kind, texts), ""), str)
     options = {} if strings else {"analyzer": list, "lowercase": False}
     if strings and vocabulary is None and len(texts) >= FEWEST:
         options |= {"min_df": RARE, "max_df": COMMON}
@@ -118,6 +118,6 @@ def count_words(texts, vocabulary=None):
     return counts, words
 
 
-def _tells(document) -> bool:
-    """Whether `document` tells what the others are: an empty string or list does not."""
+def _shows_kind(document) -> bool:
+    """Whether `document` shows what kind all are: an empty string or list does not."""
     return not hasattr(document, "__len__") or len(document) > 0

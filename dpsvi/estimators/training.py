@@ -129,8 +129,7 @@ class Training(RunParameters):
             report=self.exchanges_,
         )  # fmt: skip
         engine = self._engine()
-        first_rank = world().rank == 0 if engine.collective else launched_rank() == 0
-        if not stream and self.checkpoint_dir is not None and first_rank:
+        if not stream and self.checkpoint_dir is not None and _first_rank(engine):
             if monitor.checkpoints is None:
                 monitor.checkpoints = CheckpointFolder(self.checkpoint_dir, self.checkpoint_seconds)
             shared = state.shared
@@ -140,7 +139,7 @@ class Training(RunParameters):
             monitor.checkpoints.begin(n_bytes, partial(self._describe_fit, monitor, phase))
             job = job._replace(checkpoint=monitor.checkpoints)
         try:
-            if self.verbose and first_rank:
+            if self.verbose and _first_rank(engine):
                 epoch = monitor.before[1]
                 first = epoch + start.passes.n_done / max(1, start.passes.steps_a_pass)
                 whole = n_passes if stream else self.max_iter  # as `partial_fit` has it
@@ -186,6 +185,11 @@ class Training(RunParameters):
         self.interrupted_ = getattr(interrupt, "code", 130)
         self._interrupted_by = interrupt
         interrupt.add_note(f"interrupted after {state.step} steps; the model so far is kept")
+
+
+def _first_rank(engine) -> bool:
+    """Whether this process writes and shows what concerns all of a launch."""
+    return world().rank == 0 if engine.collective else launched_rank() == 0
 
 
 def _comparable(estimator) -> dict:

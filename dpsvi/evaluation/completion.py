@@ -112,7 +112,7 @@ def _over_items(n, n_jobs, function, most=None):
         for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             function(first, last)
         return
-    # What a signal raises may leave a lock behind that the threads need: it is heard between waits.
+    # Delivered between waits: what a signal raises may leave a lock behind that the threads need.
     with Deferred() as signals, ThreadPoolExecutor(n_jobs) as pool:
         parts = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
         futures = [pool.submit(function, first, last) for first, last in parts]

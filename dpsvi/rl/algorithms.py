@@ -2,7 +2,7 @@
 
 All of them make the same local step, on a network that several agents share.  They differ in how
 many games an agent plays at once, how long what it played waits, how many steps it makes before
-others hear of them, and how the changes of several workers become one.
+others get them, and how the changes of several workers become one.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
             while not boundary.ended:
                 n_threads, most = _segment_size(job, boundary.cuts)
                 if not threads:
-                    _note_cut(job, n_threads)
+                    _warn_of_fewer(job, n_threads)
                 work = passes.grant(0, most)
                 if work is None:
                     break
@@ -88,7 +88,7 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
                     passes.done(0, work, n_done)
                     threads[n_threads] += n_done
                 if n_done < work.n_steps or state.small:
-                    with Deferred():  # parameters are whole when a signal is heard
+                    with Deferred():  # parameters are whole when a signal is delivered
                         state.renormalise()
                 boundary.reached(Progress(state, passes.n_done, passes.clock - 1), snapshot)
     finally:
@@ -97,7 +97,7 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
     return boundary.ended
 
 
-def _note_cut(job: Job, n_threads: int) -> None:
+def _warn_of_fewer(job: Job, n_threads: int) -> None:
     """Say it when fewer threads work at first than the user wants steps of."""
     if job.local_steps is not None and n_threads < job.n_jobs:
         log.warning(

@@ -163,7 +163,7 @@ class Loop:
     """
 
     def __init__(self, model: Model):
-        # What is compiled is compiled now: Ctrl-C is not heard meanwhile.
+        # What is compiled is compiled now: Ctrl-C is not handled meanwhile.
         _next_step(np.zeros(1, np.int64))
         shared, _, work = empty_arguments(model.real)
         add_statistics(shared.rows, work, 0, 0.0, np.zeros(0))

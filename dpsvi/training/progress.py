@@ -33,7 +33,7 @@ class Progress:
 
     def __init__(self, label: str, items: str, history: Callable[[], list]):
         self.label, self.items, self.history = label, items, history
-        self._begun = self._told = time.monotonic()
+        self._begun = self._shown_at = time.monotonic()
         self._earlier = 0  # items of the phases before
 
     @contextmanager
@@ -58,8 +58,8 @@ class Progress:
             while not ended.wait(_LOOK_SECONDS):
                 if bar:
                     bar.update(max(0, count() - bar.n))
-                elif time.monotonic() - self._told >= _LINE_SECONDS:
-                    self._tell(count(), first + count() / n_items, whole)
+                elif time.monotonic() - self._shown_at >= _LINE_SECONDS:
+                    self._show(count(), first + count() / n_items, whole)
 
         def on_task(task):
             if not self._earlier:  # what came before was compiling
@@ -79,12 +79,12 @@ class Progress:
                 bar.update(max(0, done - bar.n))
                 bar.close()
             elif done < total or last >= whole:
-                self._tell(done, first + done / n_items, whole)
+                self._show(done, first + done / n_items, whole)
             self._earlier += done
 
-    def _tell(self, n_done: int, passes: float, whole: float) -> None:
-        self._told = time.monotonic()
-        seconds, n_done = self._told - self._begun, self._earlier + n_done
+    def _show(self, n_done: int, passes: float, whole: float) -> None:
+        self._shown_at = time.monotonic()
+        seconds, n_done = self._shown_at - self._begun, self._earlier + n_done
         line = f"{self.label}: {passes:.4g} of {whole:.4g} passes, {seconds:.1f} s"
         if n_done:  # else it may still compile
             line += f", {n_done / max(seconds, 1e-9):,.0f} {self.items}/s"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 ENDING = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGUSR1") if hasattr(signal, name)
 )
-_EXPECTED = 1.0  # seconds from the first rank that hears a signal to the last one, at most
+_EXPECTED = 1.0  # seconds from the first rank that gets a signal to the last one, at most
 
 
 class Deferred:
@@ -64,7 +64,7 @@ class Deferred:
             self.deliver()
 
     def expect(self) -> None:
-        """As :meth:`deliver`, and wait a moment: others have heard a signal that may be for all."""
+        """As :meth:`deliver`, and wait a moment: others have got a signal that may be for all."""
         end = time.monotonic() + _EXPECTED
         while time.monotonic() < end:
             self.deliver()

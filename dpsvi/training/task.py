@@ -95,7 +95,7 @@ def with_memory(works: tuple[ThreadMemory, ...], shared: Shared) -> tuple[Thread
 
 
 @contextmanager
-def _told(name: str):
+def _reported(name: str):
     """Say that the block compiles, and how long it took, where that is worth a word."""
     started = time.monotonic()
     later = ", once; later fits find the compiled code" * can_be_kept()
@@ -116,7 +116,7 @@ def make_task(model: Model, shared: Shared, items: Items, batch_size: int, works
     """Compile what must be compiled and wrap it up; order and tables come with each segment."""
     empty = np.zeros(0)
     # Not in this thread: Ctrl-C inside the compiler would be lost or break it.
-    with Deferred(), _told(model.name), ThreadPoolExecutor(1) as pool:
+    with Deferred(), _reported(model.name), ThreadPoolExecutor(1) as pool:
         local = model.local
         if model.compiled:
             local = pool.submit(compile_local, local, model.real).result()

@@ -1,7 +1,7 @@
 """The threads that carry out the steps of a segment.
 
 p threads run the compiled loop over one shared parameter matrix.  None waits for another, none
-holds the GIL, none takes a lock.  The calling thread only watches, so that Ctrl-C is heard.
+holds the GIL, none takes a lock.  The calling thread only watches, so that Ctrl-C is handled.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def run(task: Task, n_steps: int) -> None:
             ended.put(thread)
 
     n_threads = len(task.works)
-    # Signals are heard in the main thread alone: any other works itself, on rows that its core
+    # Signals are handled in the main thread alone: any other works itself, on rows that its core
     # has in its cache (a worker just received them).  A thread that is woken would have to fetch
     # them.
     works_too = threading.current_thread() is not threading.main_thread()
-    # A signal is heard where it can do no harm: what it raises elsewhere may leave a lock behind
-    # that the threads need to end, or a thread that nobody knows of.
+    # A signal is delivered where it can do no harm: what it raises elsewhere may leave a lock that
+    # the threads need to end, or a thread that nobody knows of.
     with Deferred(lambda: ended.put(None)) as signals:
         pool = _pool(n_threads)
         futures = [pool.submit(body, thread) for thread in range(int(works_too), n_threads)]
@@ -55,7 +55,7 @@ def run(task: Task, n_steps: int) -> None:
             for _ in range(n_threads):
                 while _next(ended) is None:
                     signals.deliver()
-                    _stop(task)  # who asked for this segment hears of the signal after it
+                    _stop(task)  # who asked for this segment gets the signal after it
         except BaseException:
             _stop(task)
             raise

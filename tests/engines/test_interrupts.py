@@ -53,7 +53,7 @@ def test_ctrl_c_cannot_hit_the_compiler(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", models.names())
-def test_numba_makes_no_tuple_where_an_interrupt_is_heard(name):
+def test_numba_makes_no_tuple_where_an_interrupt_is_handled(name):
     """It runs Python code for that, and takes for granted that nothing is raised there."""
     member, made = members.get(name), []
     data = member.data(np.random.default_rng(0), 60)

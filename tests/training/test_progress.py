@@ -31,7 +31,7 @@ def test_progress_is_a_line_where_there_is_no_terminal(verbose):
 
 
 @pytest.mark.parametrize("kept", [False, True])
-def test_progress_is_told_now_and_then(X, kept, capsys, monkeypatch):
+def test_progress_is_shown_now_and_then(X, kept, capsys, monkeypatch):
     """Of all phases of a fit, and of no pass twice."""
     monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
     told = []
@@ -68,14 +68,14 @@ def test_a_notebook_has_a_bar_if_it_has_widgets(widgets, monkeypatch):
     assert progress._bar() is (tqdm.notebook.tqdm if widgets else None)
 
 
-def test_a_long_compilation_is_told(monkeypatch, caplog):
+def test_a_long_compilation_is_reported(monkeypatch, caplog):
     with caplog.at_level("INFO"):
         monkeypatch.setattr(task, "_SILENT_SECONDS", 60.0)
-        with task._told("lda"):
+        with task._reported("lda"):
             pass
         assert not caplog.messages, "code that is there is loaded at once"
         monkeypatch.setattr(task, "_SILENT_SECONDS", 0.05)
-        with task._told("lda"):
+        with task._reported("lda"):
             time.sleep(0.2)
     assert caplog.messages[0] == "lda: compiling, once; later fits find the compiled code"
     assert re.fullmatch(r"lda: compiled in \d+\.\d s", caplog.messages[1])

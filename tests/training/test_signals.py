@@ -29,7 +29,7 @@ def test_signals_wait_for_the_end_of_a_merge():
         signal.signal(signal.SIGUSR1, before)
 
 
-def test_no_signal_breaks_into_a_merge_and_the_second_is_heard_at_once():
+def test_no_signal_breaks_into_a_merge_and_the_second_is_delivered_at_once():
     """One that ends the process does; what another one raises waits like the first."""
     seen = []
 

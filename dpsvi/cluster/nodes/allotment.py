@@ -35,7 +35,7 @@ class Allotment:
         waiting = job.cluster.waiting
         self._steering = None if waiting is None else Steering(waiting)
         self._pace: dict[int, float] = {}  # steps a second
-        self._cut = False  # whether it has been said
+        self._warned = False  # of fewer steps than were asked for
 
     def learn(self, worker: int, n_steps: int, waited: float, seconds: float) -> None:
         """Take into account how long `worker` waited for, and took over, its last steps."""
@@ -98,15 +98,15 @@ class Allotment:
         if job.local_steps is None:
             most *= self._relative_pace(worker)  # ... a slow worker's smaller: all end together
         most = max(1, int(most))
-        self._note_cut(most, wanted, n_workers)
+        self._warn_of_fewer(most, wanted, n_workers)
         return most
 
-    def _note_cut(self, most: int, wanted: int, n_workers: int) -> None:
+    def _warn_of_fewer(self, most: int, wanted: int, n_workers: int) -> None:
         """Say once that workers get fewer steps than they were to have."""
         job = self.job
-        if job.local_steps is None or self._cut or most >= wanted:
+        if job.local_steps is None or self._warned or most >= wanted:
             return
-        self._cut = True
+        self._warned = True
         log.warning(
             "local_steps=%d of %d threads each are %d steps, but a worker of %d gets %d for now: "
             "rates are too large for more steps that do not see each other (most_blind=%g); "

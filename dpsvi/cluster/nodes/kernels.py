@@ -52,7 +52,7 @@ def mark_rows(offsets, index, items, mark):
 
 
 @inline_kernel
-def ask_ahead(rows, touched, i):
+def prefetch_row(rows, touched, i):
     """Ask for the row that is wanted some rows after ``touched[i]``."""
     if i + _AHEAD < touched.shape[0]:
         prefetch(rows, np.int64(touched[i + _AHEAD]))
@@ -62,7 +62,7 @@ def ask_ahead(rows, touched, i):
 def gather(rows, touched, values):
     """``values = rows[touched]``."""
     for i in range(touched.shape[0]):
-        ask_ahead(rows, touched, i)
+        prefetch_row(rows, touched, i)
         row, value = rows[touched[i]], values[i]
         for k in range(value.shape[0]):
             value[k] = row[k]
@@ -72,7 +72,7 @@ def gather(rows, touched, values):
 def scatter(rows, touched, values):
     """``rows[touched] = values``."""
     for i in range(touched.shape[0]):
-        ask_ahead(rows, touched, i)
+        prefetch_row(rows, touched, i)
         row, value = rows[touched[i]], values[i]
         for k in range(value.shape[0]):
             row[k] = value[k]
@@ -82,7 +82,7 @@ def scatter(rows, touched, values):
 def fetch(source, touched, rows, values):
     """``rows[touched] = values = source[touched]``."""
     for i in range(touched.shape[0]):
-        ask_ahead(source, touched, i)
+        prefetch_row(source, touched, i)
         row, out, value = source[touched[i]], rows[touched[i]], values[i]
         for k in range(value.shape[0]):
             x = row[k]
@@ -94,7 +94,7 @@ def fetch(source, touched, rows, values):
 def changes(rows, touched, base, change):
     """``change = rows[touched] - base``."""
     for i in range(touched.shape[0]):
-        ask_ahead(rows, touched, i)
+        prefetch_row(rows, touched, i)
         row, w, out = rows[touched[i]], base[i], change[i]
         for k in range(out.shape[0]):
             out[k] = row[k] - w[k]
@@ -105,7 +105,7 @@ def add_scaled(rows, touched, delta, factor):
     """``rows[touched] += factor * delta``."""
     f = rows.dtype.type(factor)
     for i in range(touched.shape[0]):
-        ask_ahead(rows, touched, i)
+        prefetch_row(rows, touched, i)
         row, d = rows[touched[i]], delta[i]
         for k in range(d.shape[0]):
             row[k] += f * d[k]
@@ -116,7 +116,7 @@ def any_below_zero(rows, touched):
     """Whether a number in each of these rows is negative: bool, (n,)."""
     found = np.zeros(touched.shape[0], np.bool_)
     for i in range(touched.shape[0]):
-        ask_ahead(rows, touched, i)
+        prefetch_row(rows, touched, i)
         row, below = rows[touched[i]], False
         for k in range(row.shape[0]):
             below |= row[k] < 0
@@ -129,7 +129,7 @@ def merge_bfloat16(rows, touched, change, factor):
     """``rows[touched] += factor * change``, with `change` in the upper halves of float32."""
     f = rows.dtype.type(factor)
     for i in range(touched.shape[0]):
-        ask_ahead(rows, touched, i)
+        prefetch_row(rows, touched, i)
         row, bits = rows[touched[i]], change[i]
         for k in range(bits.shape[0]):
             row[k] += f * float_from_bits(np.int32(bits[k]) << np.int32(16))

@@ -9,15 +9,13 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
-from typing import NamedTuple
-
-import numpy as np
 
 from dpsvi.cluster.nodes import kernels
 from dpsvi.cluster.nodes.adopt import state_message
 from dpsvi.cluster.nodes.allotment import Allotment
+from dpsvi.cluster.nodes.answers import Answers, Ask
 from dpsvi.cluster.nodes.exchanges import Exchange
-from dpsvi.cluster.nodes.merging import Collected, Grant, Merger
+from dpsvi.cluster.nodes.merging import Collected, Merger
 from dpsvi.cluster.nodes.parameters import MasterParameters
 from dpsvi.cluster.nodes.problem import check_same
 from dpsvi.cluster.nodes.rows import RowSender
@@ -28,13 +26,6 @@ from dpsvi.training.boundary import Boundary, Progress
 from dpsvi.training.job import Job, Snapshot
 
 log = logging.getLogger(__name__)
-
-
-class _Ask(NamedTuple):
-    worker: int
-    want: int | None  # the work whose rows are wanted
-    touched: np.ndarray | None  # these rows
-    n_bytes: int = 0  # of the message, unless an update came with it
 
 
 class Master:
@@ -70,23 +61,20 @@ class Master:
         before = job.strategy_state
         self.strategy.begin(self.parameters, n_workers, before and before[1])
         self.pool, self.window = pool or Pool(), window
-        self._answers: list[tuple[int, Message]] = []  # with the destination
         self.boundary = Boundary(job, clock)
         self.workers: set[int] = set()
         self.lost: dict[int, str] = {}
         self.memory_lost = False  # and with a worker what statistics are changes of
         self.busy = 0.0  # seconds computed for messages since all began
-        self._grants: dict[int, Grant] = {}
-        self._asks: list[_Ask] = []
+        self._outbox: list[tuple[int, Message]] = []  # with the destination
         self._collected: list[Collected] = []
-        self._n_grants = 0
-        self._withheld: set[int] = set()  # works whose rows had to wait for others to end theirs
         self._allotment = Allotment(job, self.strategy)
         self._merger = Merger(self.strategy, self.parameters, self._allotment, self.pool)
-        self._rows = RowSender(job, self.strategy, self.parameters, self.pool, window)
-        self._drawn: set[int] = set()  # who takes part in a round and has not begun it
+        rows = RowSender(job, self.strategy, self.parameters, self.pool, window)
+        self._answers = Answers(
+            job, self.strategy, rows, self.pool, self._allotment, self.boundary
+        )
         self._begun = False
-        self._paused_before: dict[int, float] = {}  # pauses till a worker's last answer
 
     @property
     def finished(self) -> bool:
@@ -127,8 +115,8 @@ class Master:
 
     def turn(self) -> list[tuple[int, Message]]:
         """The answers since the last call, with the destination."""
-        answers, self._answers = self._answers, []
-        return answers
+        outbox, self._outbox = self._outbox, []
+        return outbox
 
     def lose(self, worker: int, reason: str) -> None:
         """Continue without `worker`; its steps are done by others.
@@ -146,9 +134,7 @@ class Master:
         self.lost[worker] = reason
         self.workers.discard(worker)
         self.n_workers -= 1
-        for key in [k for k, grant in self._grants.items() if grant.worker == worker]:
-            del self._grants[key]
-        self._asks = [ask for ask in self._asks if ask.worker != worker]
+        self._answers.drop(worker)
         n_steps = self.passes.drop(worker)
         self._allotment.forget(worker)
         self.strategy.lost(worker)
@@ -212,7 +198,7 @@ class Master:
     def _join(self, worker, problem):
         check_same(self.job, 0, worker, problem)
         self.workers.add(worker)
-        self._asks.append(_Ask(worker, None, None))
+        self._answers.waiting.append(Ask(worker, None, None))
 
     def _take_ask(self, worker, message):
         header = message.header
@@ -220,14 +206,14 @@ class Master:
             touched = message.arrays.get("wanted")
             copy = None if touched is None else touched.copy()
             n_bytes = 0 if header["update"] is not None else message.n_bytes
-            self._asks.append(_Ask(worker, header["want"], copy, n_bytes))
+            self._answers.waiting.append(Ask(worker, header["want"], copy, n_bytes))
         if header["update"] is not None:
             self._collect(header["update"], message)
         else:
             self.pool.give(message.buffer)
 
     def _collect(self, report, message):
-        grant = self._grants.pop(report["work_id"])
+        grant = self._answers.grants.close(report["work_id"])
         self.passes.done(grant.worker, grant.work, report["n_done"])
         self._collected.append(Collected.of(grant, report, message))
         together = self.job.cluster.master_batch
@@ -239,15 +225,13 @@ class Master:
         if not self._collected:
             return
         collected, self._collected = self._collected, []
-        in_use = [g.reading for g in self._grants.values() if g.reading is not None]
-        self._merger.merge(collected, in_use)
+        being_made = self._answers.grants.being_made()
+        self._merger.merge(collected, [grant.reading for grant in being_made])
         worked = self._work_clock()
         self.boundary.reached(
             Progress(self.job.state, self.passes.n_done, self.passes.clock), self.snapshot
         )
         self.busy -= self._work_clock() - worked
-
-    # --- answers ------------------------------------------------------------------------------
 
     def _serve(self):
         """Answer whoever can be answered."""
@@ -256,64 +240,18 @@ class Master:
         if not self._begun:
             self._begun, self.busy = True, 0.0
             self.boundary.start()
-        waiting, self._asks = self._asks, []
-        for ask in waiting:
-            if not self._answer(ask):
-                self._asks.append(ask)
-        computing = any(g.reading is not None for g in self._grants.values())
-        if computing or len(self._asks) < len(self.workers):
+        answers = self._answers
+        n_collected = sum(grant.work.n_steps for grant, *_ in self._collected)
+        self._outbox += answers.answer(self.workers, n_collected)
+        if answers.grants.being_made() or len(answers.waiting) < len(self.workers):
             return
         # Nobody is at work: a round is over, or M updates will never come together.
         if self._collected:
             self._merge()
-        elif self.strategy.synchronous:
-            able = [ask.worker for ask in self._asks if ask.want is not None]
-            self._drawn = set(self.strategy.drawn(able)) if able else set()
-            if not able:
-                return
-        else:
+        elif not (self.strategy.synchronous and answers.draw()):
             return
         if not self.finished:
             self._serve()
-
-    def _answer(self, ask) -> bool:
-        if ask.want is not None:
-            if self.strategy.synchronous and ask.worker not in self._drawn:
-                return False
-            grant = self._grants[ask.want]
-            in_flight, room = self._in_flight(), self._allotment.room(self.n_workers)
-            if in_flight and in_flight + grant.work.n_steps > room:
-                self._withheld.add(ask.want)
-                return False
-        most = self._allotment.steps(ask.worker, self.n_workers)
-        work = self.passes.grant(ask.worker, most, self.workers)
-        if work is None and ask.want is None:
-            return False
-        header = {"kind": "grant", "reading": ask.want, "work": None, "work_id": None}
-        if work is not None:
-            self._n_grants += 1
-            self._grants[self._n_grants] = Grant(ask.worker, work)
-            header["work"], header["work_id"] = list(work), self._n_grants
-        if ask.want is None:
-            message = self.pool.message(header)
-        else:
-            alone = self._allotment.alone(self.n_workers)
-            message, n_bytes, reading = self._rows.send(ask.worker, ask.touched, header, alone)
-            paused = self.boundary.paused - self._paused_before.get(ask.worker, 0.0)
-            self._paused_before[ask.worker] = self.boundary.paused
-            self._drawn.discard(ask.worker)
-            self._grants[ask.want] = grant._replace(
-                reading=reading, n_bytes=n_bytes + ask.n_bytes, paused=paused
-            )
-        self._answers.append((ask.worker, message))
-        return True
-
-    def _in_flight(self) -> int:
-        """Steps being made, or made and not merged."""
-        collected = sum(grant.work.n_steps for grant, *_ in self._collected)
-        return collected + sum(
-            grant.work.n_steps for grant in self._grants.values() if grant.reading is not None
-        )
 
     def report(self) -> None:
         """Log what the exchanges cost, and leave it for whoever asked."""
@@ -323,5 +261,5 @@ class Master:
         if self.job.report is not None:
             self.job.report.update(
                 seconds=self.seconds, busy=self.busy, lost=dict(self.lost),
-                withheld=len(self._withheld), **found,
+                withheld=len(self._answers.withheld), **found,
             )  # fmt: skip

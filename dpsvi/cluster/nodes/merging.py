@@ -14,23 +14,13 @@ import numpy as np
 from dpsvi.base import Reading, Star, Update
 from dpsvi.cluster.nodes.allotment import Allotment
 from dpsvi.cluster.nodes.exchanges import Exchange, reported, summary
+from dpsvi.cluster.nodes.grants import Grant
 from dpsvi.cluster.nodes.parameters import MasterParameters
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.errors import DivergedError
-from dpsvi.training.ledger import StepRange
 from dpsvi.training.state import State
 
 log = logging.getLogger(__name__)
-
-
-class Grant(NamedTuple):
-    """Steps that were given to a worker, and what it has read for them."""
-
-    worker: int
-    work: StepRange
-    reading: Reading | None = None  # None until its rows were asked for and sent
-    n_bytes: int = 0  # of the messages that asked for them and took them
-    paused: float = 0.0  # seconds before that in which nobody was answered, and that do not count
 
 
 class Collected(NamedTuple):

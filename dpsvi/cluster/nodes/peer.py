@@ -28,7 +28,7 @@ from dpsvi.training.task import make_task, make_works, with_memory
 # Turns while somebody has not read a message.  What it is sent meanwhile, and what it sends when it
 # goes on, is as old as that.  All steps of a slow node are its own, so the fit hardly takes longer.
 _MOST_AHEAD = 16
-_TURNS_A_PASS = 16  # at least, of each node: it takes log2(n) messages to hear of all others
+_TURNS_A_PASS = 16  # at least, of each node: something of all others takes log2(n) messages
 
 
 class Peer:
@@ -82,7 +82,7 @@ class Peer:
         first = job.passes.clock
         # Of n steps of all nodes this one makes one.
         self._schedule = lambda t: job.schedule(first + n_nodes * np.asarray(t))
-        self._n_bytes, self._deaf = 0, 0  # since the last turn; turns since the last merge
+        self._n_bytes, self._staleness = 0, 0  # since the last turn; turns since the last merge
         self._has_sent = False  # in the last turn
         self.begin()
 
@@ -95,7 +95,7 @@ class Peer:
 
     def restart(self, state: State) -> None:
         """Go on from `state`, which is what all nodes had together; what was counted is in it."""
-        self._deaf, self._has_sent = 0, False
+        self._staleness, self._has_sent = 0, False
         mine = self.state
         mine.shared.rows[...] = state.shared.rows
         mine.scale, mine.step, mine.items = 1.0, state.step, state.items
@@ -117,14 +117,14 @@ class Peer:
 
     @property
     def waits(self) -> bool:
-        """Whether this node is to hear from others before its next turn.
+        """Whether this node waits for a message before its next turn.
 
         Nodes do not wait for each other in a circle: one that waits has sent a message in its last
         turn, and whoever reads that goes on.  A node that could not send does not wait, and neither
         does one whose message may have gone to a lost node.
         """
         tau = self.strategy.tau
-        return tau is not None and self._has_sent and self._deaf > tau
+        return tau is not None and self._has_sent and self._staleness > tau
 
     @property
     def progress(self) -> Progress:
@@ -144,7 +144,7 @@ class Peer:
         """Merge what another node sent."""
         self.strategy.merge(self.state, message.header["numbers"], message.arrays)
         self._n_bytes += message.n_bytes
-        self._deaf = 0
+        self._staleness = 0
         self.pool.give(message.buffer)
 
     def turn(self, ready: Callable[[int], bool] = lambda node: True) -> list[tuple[int, Message]]:
@@ -175,10 +175,9 @@ class Peer:
         if to is not None and ready(to):
             message = self._message("share", *self.strategy.send(state))
             self._n_bytes += message.n_bytes
-        self.exchanges.append(
-            Exchange(self.node, n_items, self._n_bytes, 0.0, self._deaf, seconds, n_done, n_threads)
-        )
-        self._n_bytes, self._deaf = 0, self._deaf + (self.n_nodes > 1)
+        exchange = self.node, n_items, self._n_bytes, 0.0, self._staleness, seconds
+        self.exchanges.append(Exchange(*exchange, n_done, n_threads))
+        self._n_bytes, self._staleness = 0, self._staleness + (self.n_nodes > 1)
         self._has_sent = message is not None
         if message is None:
             return []

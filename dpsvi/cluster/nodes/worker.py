@@ -133,19 +133,19 @@ class Worker:
         yield self._ask(report, arrays, reply=not prefetch, want=not prefetch)
         self.pool.give(grant.buffer)
 
-    def leave(self) -> None:
+    def stop(self) -> None:
         """End the local steps after those that are being made; from any thread."""
         self.task.stop[0] = STOP
 
     def _ask(self, report, arrays, reply, want=True) -> Message:
-        """A message with an update, a wish for rows, or both."""
-        wish = None
+        """A message with an update, a request for rows, or both."""
+        requested = None
         if want and self._next is not None:
-            wish, _, touched = self._next
+            requested, _, touched = self._next
             arrays = {**arrays, "wanted": touched}
         fill = arrays.pop("fill", None)
         message = self.pool.message(
-            {"kind": "ask", "update": report, "want": wish, "reply": reply}, **arrays
+            {"kind": "ask", "update": report, "want": requested, "reply": reply}, **arrays
         )
         if fill is not None:
             fill(message.arrays)

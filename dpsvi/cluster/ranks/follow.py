@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 _NO_ANSWER = "no answer"
 _ABORT_APART, _ABORT_LATEST = 0.5, 2.0  # seconds
-_ANSWER, _GOOD_BYE = 10.0, 20.0
+_ANSWER, _CLOSE_SECONDS = 10.0, 20.0
 _RANK_0_ENDS = 10.0  # it may still wait for others
 _LOOK_APART = 0.1
 
@@ -32,8 +32,8 @@ _LOOK_APART = 0.1
 def follow(job: Job, here: World, heartbeat: Heartbeat, signals: Deferred) -> bool:
     """Work for rank 0 until it says stop; whether its observer ended the fit.
 
-    `signals` are heard between messages and while a turn is made: numba swallows what they raise in
-    the midst of it while it compiles.
+    `signals` are delivered between messages and while a turn is made: numba swallows what they
+    raise in the midst of it while it compiles.
     """
     pool = Pool(shared=bool(here.near))
     channel = here.channel(pool, heartbeat.silent)
@@ -53,7 +53,7 @@ def _follow(job, here, pool, channel, signals) -> bool:
                 time.sleep(min(_ABORT_APART * (here.rank - 1), _ABORT_LATEST))
             Worker.lose(rank, reason)
 
-    def still_there():
+    def check_rank_0():
         signals.deliver()
         # Rank 0 sends a dropped rank no heartbeats any more: only its death counts.
         if 0 in channel.lost:
@@ -74,24 +74,25 @@ def _follow(job, here, pool, channel, signals) -> bool:
     reason = message.header["reason"] if message is not None else _NO_ANSWER
     if reason == DROPPED and interrupt is None:
         here.left = True
-        log.warning("the others go on without this rank: it was silent for too long")
+        log.warning("the others continue without this rank: it was silent for too long")
         # Not before they have ended: a rank that leaves with an error ends the whole job.
-        while channel.receive(still_there)[1].header["kind"] != "stop":
+        while channel.receive(check_rank_0)[1].header["kind"] != "stop":
             pass
-        raise DroppedError("the others have gone on without this rank: it was silent for too long")
+        raise DroppedError("the others continue without this rank: it was silent for too long")
     here.left = interrupt is not None and reason in (DROPPED, _NO_ANSWER)
     here.lost |= set(message.header.get("lost", ()) if message is not None else ())
     if message is not None and "rows" in message.arrays:
         adopt(job.state, message)
     channel.send(0, pool.message({"kind": "bye"}))
-    channel.close(_GOOD_BYE)
+    channel.close(_CLOSE_SECONDS)
     signals.deliver()
     if interrupt is not None:
         raise interrupt
     if reason.startswith("diverged"):
         raise DivergedError(reason.removeprefix("diverged: "))
     if reason == "interrupted":
-        signals.expect()  # heard after the fit, where nothing is ready for it, it would end the job
+        # A signal that comes after the fit, where nothing is ready for it, would end the job.
+        signals.expect()
         raise KeyboardInterrupt
     if reason != "done":
         time.sleep(_RANK_0_ENDS)  # it knows more, and is to end the job
@@ -120,7 +121,8 @@ def _serve(worker, channel, check) -> Message:
 def _turn(worker, thread, channel, check) -> Iterator[tuple[int, Message]]:
     """The messages of a turn that is made in `thread`.
 
-    Meanwhile this one hears signals and rank 0: steps that nobody waits for any more are not made.
+    Meanwhile this one watches for signals and for rank 0: steps that nobody waits for any more are
+    not made.
     """
     turn = worker.turn()
     while True:
@@ -129,10 +131,10 @@ def _turn(worker, thread, channel, check) -> Iterator[tuple[int, Message]]:
             while wait([future], _LOOK_APART).not_done:
                 check()
                 if any(message.header["kind"] == "stop" for message in channel.look()):
-                    worker.leave()
+                    worker.stop()
         except BaseException:
             while not future.done():
-                worker.leave()  # again: the steps may not have begun yet
+                worker.stop()  # again: the steps may not have begun yet
                 wait([future], _LOOK_APART)
             raise
         if (answer := future.result()) is None:

@@ -51,7 +51,8 @@ def gossip(job: Job, here: World, heartbeat: Heartbeat | None, signals: Deferred
     if rank.interrupt is not None:
         raise rank.interrupt
     if why == INTERRUPTED:
-        signals.expect()  # heard after the fit, where nothing is ready for it, it would end the job
+        # A signal that comes after the fit, where nothing is ready for it, would end the job.
+        signals.expect()
         raise KeyboardInterrupt
     return why == ENDED
 
@@ -67,29 +68,29 @@ class _Rank:
         self.peer = Peer(job, self.ranks.index(here.rank), len(self.ranks), pool=self.pool)
         self.boundary = Boundary(job) if here.rank == 0 else None
         self.round, self.why = 0, DONE
-        self._at_work = set(self.others.live)  # as the node knows
-        self._through: set[int] = set()  # ranks that have ended this round
+        self._known_live = set(self.others.live)  # as the node knows
+        self._at_round_end: set[int] = set()  # ranks that have ended this round
         self._held: list = []  # messages of the next round
         self._whole: list = []
-        self._all = None  # the message of rank 0 that ends a round
+        self._consensus = None  # the message of rank 0 that ends a round
         self._exchanges: list = []
         self.interrupt: KeyboardInterrupt | None = None  # of this rank
 
     def fit(self) -> str:
         """Rounds until all is done; returns why it ended."""
         others = self.others
-        others.tell(others.live, {"kind": "hello", "problem": describe(self.job)})
+        others.notify(others.live, {"kind": "hello", "problem": describe(self.job)})
         # A rank that finds its compiled code sooner would make its steps alone: replicas that have
         # never met have no mean worth having.
-        self._until(lambda: others.live <= others.greeted or self.why != DONE)
+        self._receive_until(lambda: others.live <= others.greeted or self.why != DONE)
         if self.boundary is not None:
             self.boundary.start()
         while True:
             self._turns()
-            header = {"kind": "through", "why": self.why, "round": self.round}
-            others.tell(others.live, header)
-            self._until(lambda: others.live <= self._through and not others.unread)
-            why = self._collect() if self.boundary is not None else self._hand_over()
+            header = {"kind": "round_end", "why": self.why, "round": self.round}
+            others.notify(others.live, header)
+            self._receive_until(lambda: others.live <= self._at_round_end and not others.unread)
+            why = self._collect() if self.boundary is not None else self._send_whole()
             if why != SAVE:
                 return why
             self._next_round()
@@ -99,11 +100,11 @@ class _Rank:
     def _turns(self):
         """Make turns until this node's part is done or the round is to end."""
         while True:
-            self._listen()
+            self._receive()
             if self.peer.finished or self.why != DONE:
                 return
             unread = [self.ranks.index(rank) for rank in self.others.unread]
-            if (self.peer.waits and not self._through) or self.peer.ahead(unread):
+            if (self.peer.waits and not self._at_round_end) or self.peer.ahead(unread):
                 self.others.rest()
                 continue
             for node, message in self.peer.turn(self._ready):
@@ -119,7 +120,7 @@ class _Rank:
         Else mass would pile up where nobody fits with it, and be lost with a rank that is stopped.
         """
         rank, others = self.ranks[node], self.others
-        return rank in others.live and rank not in others.unread and rank not in self._through
+        return rank in others.live and rank not in others.unread and rank not in self._at_round_end
 
     def _look(self):
         """Rank 0, after a turn: a checkpoint needs what all ranks hold, the end of the round."""
@@ -135,32 +136,32 @@ class _Rank:
 
     @contextmanager
     def _interrupts(self):
-        """An interrupt in this context ends the round: all ranks are to hear of it."""
+        """An interrupt in this context ends the round, on all ranks."""
         try:
             yield
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt
             self._ask_for(INTERRUPTED)
 
-    def _listen(self):
+    def _receive(self):
         """Take what has come: messages and signals."""
-        heard = self.others.hear()
-        self._tell_of_lost()
-        for rank, message in heard:
+        received = self.others.receive()
+        self._report_lost()
+        for rank, message in received:
             self._take(rank, message)
         with self._interrupts():
             self.signals.deliver()
 
-    def _tell_of_lost(self):
-        """Let the node know of ranks that are lost since it was told, or since it began."""
-        for rank in sorted(self._at_work - self.others.live):
+    def _report_lost(self):
+        """Report ranks to the node that are lost since the last report, or since it began."""
+        for rank in sorted(self._known_live - self.others.live):
             self.peer.lose(self.ranks.index(rank), self.others.lost[rank])
-        self._at_work &= self.others.live
+        self._known_live &= self.others.live
 
-    def _until(self, condition):
-        """Listen until `condition` holds."""
+    def _receive_until(self, condition):
+        """Receive until `condition` holds."""
         while not condition():
-            self._listen()
+            self._receive()
             if not condition():
                 self.others.rest()
 
@@ -171,13 +172,13 @@ class _Rank:
             self._held.append((rank, message))
         elif kind == "share":
             self.peer.take(self.ranks.index(rank), message)
-            self.others.tell([rank], {"kind": "read"})
+            self.others.notify([rank], {"kind": "read"})
         elif kind == "whole":
             self._whole.append((rank, message))
-        elif kind == "together":
-            self._all = message
-        elif kind == "through":
-            self._through.add(rank)
+        elif kind == "consensus":
+            self._consensus = message
+        elif kind == "round_end":
+            self._at_round_end.add(rank)
             self._ask_for(header["why"])
             self.pool.give(message.buffer)
 
@@ -186,7 +187,7 @@ class _Rank:
     def _collect(self) -> str:
         """Rank 0: what all nodes hold together becomes everybody's."""
         others, boundary = self.others, self.boundary
-        self._until(lambda: others.live <= {rank for rank, _ in self._whole})
+        self._receive_until(lambda: others.live <= {rank for rank, _ in self._whole})
         seconds = boundary.seconds
         together = Consensus(self.peer, seconds)
         for rank, message in self._whole:
@@ -203,34 +204,34 @@ class _Rank:
         if self.why in (SAVE, INTERRUPTED):
             boundary.save(snapshot)
         why = self.why
-        header = {"kind": "together", "why": why, "lost": sorted(self.here.lost)}
+        header = {"kind": "consensus", "why": why, "lost": sorted(self.here.lost)}
         for rank in sorted(others.live):
             others.send(rank, state_message(self.pool, header, snapshot.state))
         if why != SAVE:
-            self._through = set()
-            self._until(lambda: others.live <= self._through)
+            self._at_round_end = set()
+            self._receive_until(lambda: others.live <= self._at_round_end)
             self._report(seconds)
         return why
 
-    def _hand_over(self) -> str:
+    def _send_whole(self) -> str:
         """Any other rank: send what it holds, take over what rank 0 makes of it."""
         self.others.send(0, self.peer.whole())
-        self._until(lambda: self._all is not None)
-        message, self._all = self._all, None
+        self._receive_until(lambda: self._consensus is not None)
+        message, self._consensus = self._consensus, None
         header = message.header
         adopt(self.job.state, message)
         self.pool.give(message.buffer)
         self.here.lost |= set(header["lost"])
         if header["why"] != SAVE:
-            self.others.tell([0], {"kind": "through", "why": header["why"]})
+            self.others.notify([0], {"kind": "round_end", "why": header["why"]})
         return header["why"]
 
     def _next_round(self):
         """All nodes go on from what they have together."""
         self.peer.restart(self.job.state)
-        self._at_work = set(self.ranks) - {self.here.rank}
-        self._tell_of_lost()
-        self.round, self._through = self.round + 1, set()
+        self._known_live = set(self.ranks) - {self.here.rank}
+        self._report_lost()
+        self.round, self._at_round_end = self.round + 1, set()
         self.why = DONE if self.interrupt is None else INTERRUPTED  # by a signal meanwhile
         held, self._held = self._held, []
         for rank, message in held:

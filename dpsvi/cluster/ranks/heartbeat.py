@@ -1,6 +1,6 @@
-"""Heartbeats: who has not been heard of.  No MPI notices a stopped process or a cut link.
+"""Heartbeats: which ranks are silent.  No MPI notices a stopped process or a cut link.
 
-Every rank tells rank 0 that it lives, and rank 0 tells every rank, from a thread of its own on a
+Every rank sends beats to rank 0, and rank 0 to every rank, from a thread of its own on a
 communicator of its own.  Beats are tiny and never waited for; a rank that has not taken the last
 one gets no more.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 log = logging.getLogger(__name__)
 
-SILENT = "not heard of"
+SILENT = "no heartbeat"
 _BEAT_SECONDS = 1.0
 _POLL_SECONDS = 0.2
 
@@ -37,27 +37,27 @@ class Heartbeat(threading.Thread):
         rank, size = comm.Get_rank(), comm.Get_size()
         self.peers = list(range(1, size)) if rank == 0 else [0]
         now = time.monotonic()
-        self.heard = dict.fromkeys(self.peers, now)
+        self.last_beat = dict.fromkeys(self.peers, now)
         self._looked = now
         self._ended = threading.Event()
         self._beat = np.zeros(1, np.uint8)
         self._waiting: dict[int, object] = {}
 
     def silent(self) -> dict[int, str]:
-        """Ranks not heard of for too long, with what is known."""
+        """Ranks silent for too long, and for how long."""
         now = time.monotonic()
-        # Whoever slept itself, stopped or starved, must first listen before it accuses others.
+        # A process that slept itself, stopped or starved, must receive before it reports others.
         if now - self._looked > self.limit / 4:
             return {}
         return {
-            rank: f"{SILENT} for {now - heard:.0f} s"
-            for rank, heard in dict(self.heard).items()
-            if now - heard > self.limit
+            rank: f"{SILENT} for {now - last:.0f} s"
+            for rank, last in dict(self.last_beat).items()
+            if now - last > self.limit
         }
 
     def forget(self, rank: int) -> None:
-        """Send nothing more to `rank` and do not miss it."""
-        self.heard.pop(rank, None)
+        """Send nothing more to `rank` and expect nothing of it."""
+        self.last_beat.pop(rank, None)
 
     def stop(self) -> None:
         """End the thread."""
@@ -66,29 +66,29 @@ class Heartbeat(threading.Thread):
             self.join()
 
     def run(self) -> None:
-        """Beat and listen."""
+        """Send beats and receive those of others."""
         last = 0.0
         while not self._ended.wait(_POLL_SECONDS):
             now = time.monotonic()
             if now - self._looked > self.limit / 4:  # was stopped: give everybody time again
-                self.heard = dict.fromkeys(self.heard, now)
-            self._guarded(self._listen)
+                self.last_beat = dict.fromkeys(self.last_beat, now)
+            self._guarded(self._receive)
             if now - last >= _BEAT_SECONDS:
                 last = now
                 self._guarded(self._send)
             self._looked = time.monotonic()
 
-    def _listen(self):
+    def _receive(self):
         from mpi4py import MPI
 
         status, buffer = MPI.Status(), np.empty(1, np.uint8)
         while (found := self.comm.Improbe(MPI.ANY_SOURCE, MPI.ANY_TAG, status)) is not None:
             found.Recv(buffer)
-            if status.Get_source() in self.heard:
-                self.heard[status.Get_source()] = time.monotonic()
+            if status.Get_source() in self.last_beat:
+                self.last_beat[status.Get_source()] = time.monotonic()
 
     def _send(self):
-        for rank in dict(self.heard):
+        for rank in dict(self.last_beat):
             request = self._waiting.get(rank)
             if request is None or request.Test():
                 self._waiting[rank] = self.comm.Isend(self._beat, rank)
@@ -103,4 +103,4 @@ class Heartbeat(threading.Thread):
             call()
         except MPI.Exception:
             for rank in failed_ranks(self.comm) or ():
-                self.heard.pop(rank, None)
+                self.last_beat.pop(rank, None)

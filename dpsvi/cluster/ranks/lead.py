@@ -69,7 +69,7 @@ def _lead(master, here, heartbeat, n_workers, signals) -> None:
         if local is not None:
             local.stop()
         if channel is not None:
-            _dismiss(master, channel, here, heartbeat, signals, reason)
+            _stop_all(master, channel, here, heartbeat, signals, reason)
         elif reason in ("done", "interrupted"):
             master.parameters.renormalise()
 
@@ -85,9 +85,9 @@ def _serve(master, channel, local, here, heartbeat, signals) -> None:
             arrived += channel.poll()
             arrived += channel.newly_lost().items()
         for rank, what in arrived:
-            if not _ends(what):
+            if not _is_last(what):
                 held.append((rank, what))
-            elif not any(who == rank and _ends(last) for who, last in held):
+            elif not any(who == rank and _is_last(last) for who, last in held):
                 # Before anything else, and instead of what it still asks for: an answer would let
                 # it read, and it would never end.
                 held = deque([(rank, what), *(item for item in held if item[0] != rank)])
@@ -96,7 +96,7 @@ def _serve(master, channel, local, here, heartbeat, signals) -> None:
             rank, what = held.popleft()
             if isinstance(what, str):
                 _lose(master, rank, what, here, heartbeat)
-            elif _ends(what):
+            elif _is_last(what):
                 if master.n_workers == 1 or master.job.cluster.on_lost == "abort":
                     signals.expect()  # it may have left by one
                 channel.send(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
@@ -122,12 +122,12 @@ def _read_by_others(window, held) -> bool:
     if window is None:
         return False
     for rank, what in held:
-        if _ends(what):
+        if _is_last(what):
             window.end(rank)
     return window.busy
 
 
-def _ends(what: Message | str) -> bool:
+def _is_last(what: Message | str) -> bool:
     """Whether nothing more will come of a rank: it says that it leaves, or is lost."""
     return isinstance(what, str) or what.header["kind"] == "leave"
 
@@ -145,14 +145,14 @@ def _lose(master, rank, reason, here, heartbeat):
     master.lose(rank, reason)
 
 
-def _dismiss(master, channel, here, heartbeat, signals, reason) -> None:
+def _stop_all(master, channel, here, heartbeat, signals, reason) -> None:
     """Tell all workers to stop, and wait until they have: nobody's message may be left over.
 
     Whoever lives is waited for: it may have a step to end, or much to receive.  Only another signal
     after the one that ended the fit ends that, too.
     """
     for rank in here.frozen:
-        channel.tell(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
+        channel.notify(rank, master.pool.message({"kind": "stop", "reason": DROPPED}))
     waiting = set(here.others)
     known = reason in ("done", "interrupted")
     here.announced = set(here.lost)
@@ -217,7 +217,7 @@ class _LocalWorker:
         self._inbox.put(None)
         while self._thread.is_alive():
             if self._worker is not None:
-                self._worker.leave()  # again: the steps may not have begun yet
+                self._worker.stop()  # again: the steps may not have begun yet
             self._thread.join(POLLS[1])
 
     def _run(self):

@@ -18,10 +18,10 @@ from dpsvi.training.signals import Deferred
 
 log = logging.getLogger(__name__)
 
-_GOOD_BYE, _FAILURE_TOLD = 20.0, 1.0  # seconds, at most
+_CLOSE_SECONDS, _CLOSE_SECONDS_FAILED = 20.0, 1.0  # seconds, at most
 _APART, _LATEST = 0.5, 2.0  # seconds between two ranks that end the job, and at most
 # What a node does with these is its own to say; the rest is handled here.
-_OF_THE_FIT = {"share", "through", "whole", "together"}
+_OF_THE_FIT = {"share", "round_end", "whole", "consensus"}
 
 
 class Others:
@@ -34,7 +34,7 @@ class Others:
     heartbeat : Heartbeat or None
         None where this process is alone.
     signals : Deferred
-        Heard where this rank only waits for the others' end.
+        Delivered where this rank only waits for the others' end.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Others:
         if self.live:
             self.channel = here.channel(self.pool, heartbeat.silent)
         self._pause = POLLS[0]
-        self._all_know = False  # that the fit has failed
+        self._failure_known = False  # that the fit has failed
 
     @property
     def lost(self) -> dict[int, str]:
@@ -69,12 +69,12 @@ class Others:
         """Begin to send `message`."""
         self.channel.send(rank, message)
 
-    def tell(self, ranks: Iterable[int], header: dict) -> None:
+    def notify(self, ranks: Iterable[int], header: dict) -> None:
         """Send the same short message to each of `ranks`."""
         for rank in sorted(ranks):
             self.send(rank, self.pool.message(header))
 
-    def hear(self) -> list[tuple[int, Message]]:
+    def receive(self) -> list[tuple[int, Message]]:
         """What has come that is the node's to handle, with the rank of the sender.
 
         Raises
@@ -84,7 +84,7 @@ class Others:
         DivergedError
             On another rank, which says so.
         DroppedError
-            The others have gone on without this rank.
+            The others continue without this rank.
         """
         if self.channel is None:
             return []
@@ -99,11 +99,11 @@ class Others:
         for rank, reason in self.channel.newly_lost().items():
             self._lose(rank, reason)
             if self.here.rank != 0:  # which may not find out by itself
-                self.tell([0], {"kind": "lost", "rank": rank, "reason": reason[:LONGEST]})
+                self.notify([0], {"kind": "lost", "rank": rank, "reason": reason[:LONGEST]})
         return found
 
     def rest(self) -> None:
-        """Sleep before :meth:`hear` is called again, the longer the longer nothing has come."""
+        """Sleep before :meth:`receive` is called again, the longer the longer nothing has come."""
         self._pause = self.channel.rest(self._pause)
 
     def end(self, error: BaseException | None = None) -> None:
@@ -112,13 +112,13 @@ class Others:
             return
         if self.here.rank == 0:
             for rank in self.here.frozen:
-                self.channel.tell(rank, self.pool.message({"kind": "stop", "reason": DROPPED}))
-        if error is not None and not self._all_know:
+                self.channel.notify(rank, self.pool.message({"kind": "stop", "reason": DROPPED}))
+        if error is not None and not self._failure_known:
             diverged = isinstance(error, DivergedError)
-            self.tell(
+            self.notify(
                 self.live, {"kind": "failed", "reason": str(error)[:LONGEST], "diverged": diverged}
             )
-        self.channel.close(_GOOD_BYE if error is None else _FAILURE_TOLD)
+        self.channel.close(_CLOSE_SECONDS if error is None else _CLOSE_SECONDS_FAILED)
 
     def _take(self, rank, header):
         kind = header["kind"]
@@ -134,7 +134,7 @@ class Others:
         elif kind == "failed":
             self._fail(rank, header)
         elif kind == "stop":  # it was silent, or somebody could not read its message
-            self._left_behind()
+            self._was_dropped()
 
     def _lose(self, rank, reason):
         """A rank is dead or silent: rank 0 says so to all others."""
@@ -151,7 +151,7 @@ class Others:
         if self.job.cluster.on_lost == "abort":
             raise LostRankError(f"rank {rank} is lost: {reason}")
         self._drop(rank, reason)
-        self.tell(self.live, {"kind": "lost", "rank": rank, "reason": reason[:LONGEST]})
+        self.notify(self.live, {"kind": "lost", "rank": rank, "reason": reason[:LONGEST]})
 
     def _drop(self, rank, reason):
         if rank not in self.live:
@@ -165,22 +165,22 @@ class Others:
             )  # fmt: skip
 
     def _fail(self, rank, header):
-        reason, self._all_know = header["reason"], True
+        reason, self._failure_known = header["reason"], True
         time.sleep(min(_APART * self.here.rank, _LATEST))
         if header["diverged"]:
             raise DivergedError(reason)
         raise LostRankError(f"rank {rank} failed: {reason}")
 
-    def _left_behind(self):
-        self.here.left = self._all_know = True
-        log.warning("the others go on without this rank: it was silent for too long")
+    def _was_dropped(self):
+        self.here.left = self._failure_known = True
+        log.warning("the others continue without this rank: it was silent for too long")
 
-        def still_there():
+        def check_rank_0():
             self.signals.deliver()
             if 0 in self.channel.lost:
                 raise LostRankError("rank 0 is lost: its process ended")
 
         # Not before they have ended: a rank that leaves with an error ends the whole job.
-        while self.channel.receive(still_there)[1].header["kind"] not in ("stop", "together"):
+        while self.channel.receive(check_rank_0)[1].header["kind"] not in ("stop", "consensus"):
             pass
-        raise DroppedError("the others have gone on without this rank: it was silent for too long")
+        raise DroppedError("the others continue without this rank: it was silent for too long")

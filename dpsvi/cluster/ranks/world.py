@@ -48,7 +48,7 @@ class World:
     failed : bool
         Whether a fit has failed here and nobody goes on with it.
     left : bool
-        Whether the others have gone on without this rank.
+        Whether the others continue without this rank.
     fits : int
         How many have begun here, this one included: as many as on all other ranks.
     unread : list of dpsvi.cluster.transports.buffers.Buffer
@@ -84,7 +84,7 @@ class World:
 def world() -> World:
     """Start MPI and return this process's place in it.
 
-    A signal that comes before all ranks are there is heard when they are: what it raised on one
+    A signal that comes before all ranks are there is delivered when they are: what it raised on one
     rank would leave the others waiting.
 
     Raises
@@ -95,11 +95,11 @@ def world() -> World:
         The launcher belongs to another MPI: every process believes to be alone.
     """
     with Deferred():
-        return _meet()
+        return _start_mpi()
 
 
 @cache
-def _meet() -> World:
+def _start_mpi() -> World:
     check_wheel()
     # Else MPI_Finalize may wait for a rank that was killed, for ever (Open MPI 5.0.11).
     at_once = os.environ.setdefault("OMPI_MCA_async_mpi_finalize", "1") == "1"
@@ -201,7 +201,7 @@ def all_gather(comm, mine, signals=None):
 
 
 def _wait(request, signals=None) -> None:
-    """Wait without burning a core, and hear signals.
+    """Wait without burning a core, and deliver signals.
 
     Raises
     ------
@@ -239,7 +239,7 @@ def agree(value: int) -> int:
 
     here = world()
     if here.left:
-        raise DroppedError("the others have gone on without this rank")
+        raise DroppedError("the others continue without this rank")
     buffer = np.zeros(1 + here.size, np.int64)
     buffer[0] = value
     buffer[[1 + rank for rank in here.lost]] = 1

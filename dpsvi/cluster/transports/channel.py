@@ -51,7 +51,7 @@ class Channel:
             here.data, pool, self.lost, self._arrive, lambda rank: self._lose(rank, ENDED)
         )
         self._arrived: deque[tuple[int, Message]] = deque()
-        self._news: dict[int, str] = {}
+        self._newly_lost: dict[int, str] = {}
         self._mapped: dict[int, dict[Place, Buffer]] = {}
         early, here.early = here.early, []
         for rank, message in early:
@@ -65,12 +65,12 @@ class Channel:
         message.header["fit"] = self.here.fits
         near = self.near is not None and rank in self.near
         if near and message.n_bytes >= messages.SHARED_FROM and not keep:
-            message = self._note(rank, message)
+            message = self._leave_in_place(rank, message)
         self._chunks.send(rank, message, keep)
         if near:
             self.near.notify(rank)
 
-    def tell(self, rank: int, message: Message) -> None:
+    def notify(self, rank: int, message: Message) -> None:
         """Send a short message to a rank that is not waited for."""
         message.header["fit"] = self.here.fits
         self._chunks.send_unwatched(rank, message)
@@ -95,8 +95,8 @@ class Channel:
         """Ranks found lost since the last call, with the reason."""
         for rank, reason in self.watch().items():
             self._lose(rank, reason)
-        news, self._news = self._news, {}
-        return news
+        found, self._newly_lost = self._newly_lost, {}
+        return found
 
     def receive(self, on_wait: Callable[[], None] = lambda: None) -> tuple[int, Message]:
         """Wait for one message; `on_wait` is called between two polls and may raise."""
@@ -137,16 +137,16 @@ class Channel:
         self._mapped.pop(rank, None)
         self._arrived = deque(found for found in self._arrived if found[0] != rank)
 
-    def _note(self, rank, message) -> Message:
+    def _leave_in_place(self, rank, message) -> Message:
         """Leave a message where it is, for `rank` to read; returns the note that says where."""
         _ = message.payload
         self.pool.lend(message.buffer, rank)
-        header = {"kind": "lies", "place": list(message.buffer.place), "fit": self.here.fits}
+        header = {"kind": "in_place", "place": list(message.buffer.place), "fit": self.here.fits}
         return self.pool.message(header)
 
-    def _found(self, rank, message) -> Message:
+    def _read_note(self, rank, message) -> Message:
         """The message itself, where this is a note."""
-        if message.header["kind"] != "lies":
+        if message.header["kind"] != "in_place":
             return message
         place, mapped = Place(*message.header["place"]), self._mapped.setdefault(rank, {})
         if place not in mapped:
@@ -160,9 +160,9 @@ class Channel:
         if rank not in self.lost:
             if reason != ENDED:
                 # It may only have slept: then this tells it not to come back.
-                self.tell(rank, self.pool.message({"kind": "stop", "reason": DROPPED}))
+                self.notify(rank, self.pool.message({"kind": "stop", "reason": DROPPED}))
             self.abandon(rank, reason)
-            self._news[rank] = reason
+            self._newly_lost[rank] = reason
 
     def _arrive(self, rank, message):
         fit = message.header["fit"]
@@ -174,7 +174,7 @@ class Channel:
                 self.pool.give(message.buffer)
             return
         try:
-            self._arrived.append((rank, self._found(rank, message)))
+            self._arrived.append((rank, self._read_note(rank, message)))
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             # Its memory went with it: what is left of a process is root's.
             self._lose(rank, ENDED)

@@ -1,4 +1,4 @@
-"""The other ranks of this host: they can map our memory, and be woken instead of polling for news.
+"""The other ranks of this host: they can map our memory, and be woken instead of polling.
 
 Linux only; elsewhere nobody has neighbours, and all messages go through MPI.
 """

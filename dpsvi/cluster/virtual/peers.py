@@ -43,7 +43,7 @@ class _Peers(VirtualTime):
         nodes = dict(enumerate(self.peers))
         self._links = VirtualLinks(self, nodes, lambda sender, to: sender, self._arrived)
         self._unread: list[set[int]] = [set() for _ in range(n)]  # who has not read the last one
-        self._waiting: set[int] = set()  # nodes that go on when they have heard from others
+        self._waiting: set[int] = set()  # nodes that wait for a message of others
 
     def run(self) -> None:
         """Until all steps are done."""
@@ -104,7 +104,7 @@ class _Peers(VirtualTime):
         self.now = began
 
     def _read(self, node, to):
-        """A node hears that its message was read."""
+        """A node learns that its message was read."""
         self._unread[node].discard(to)
         if node in self._waiting:
             self._wake(node)

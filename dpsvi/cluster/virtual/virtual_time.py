@@ -66,7 +66,7 @@ class VirtualTime:
         heapq.heappush(self.events, (time, next(self._numbers), what, *arguments))
 
     def until(self, finished: Callable[[], bool]) -> None:
-        """Let events happen until `finished`; signals are heard between two of them."""
+        """Let events happen until `finished`; signals are delivered between two of them."""
         with Deferred() as signals:  # an event is whole, a merge above all
             while not finished():
                 self.now, _, what, *arguments = heapq.heappop(self.events)

@@ -14,7 +14,9 @@ from dpsvi.families.topics.defaults import DECAY, Defaults
 from dpsvi.families.topics.documents import Documents
 from dpsvi.families.topics.inference import Inference
 from dpsvi.families.topics.matrix import FLOAT, column_sums, split_documents
+from dpsvi.families.topics.posterior import TopicPosterior
 from dpsvi.families.topics.priors import Priors
+from dpsvi.families.topics.words import TopicWords
 from dpsvi.files import io
 from dpsvi.training import schedules
 from dpsvi.training.items import count, take
@@ -32,7 +34,7 @@ _FITTED = """\
         As in scikit-learn."""
 
 
-class TopicEstimator(Documents, Priors, Inference, SVIEstimator):
+class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, SVIEstimator):
     """Base of the estimators of topic models.
 
     A subclass names its files by `_kind` and its local steps, with their defaults, by `_defaults`.

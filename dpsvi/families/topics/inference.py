@@ -1,4 +1,4 @@
-"""What a fitted topic model answers: topics, proportions, perplexity and top words."""
+"""What a fitted topic model answers: topics, proportions of documents, perplexity."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.corpus import Corpus
-from dpsvi.errors import check_choice, check_flag, check_number, resolve_jobs
+from dpsvi.errors import check_choice, check_flag, resolve_jobs
 from dpsvi.evaluation import completion
-from dpsvi.expfam import dirichlet
 from dpsvi.families.topics.matrix import FLOAT, column_sums, document_bounds
 from dpsvi.kernels.jit import as_items
 from dpsvi.kernels.memory import aligned
@@ -22,7 +19,6 @@ from dpsvi.kernels.special import exp_expected_log
 from dpsvi.training.items import count
 
 _INFER = dict(tol=1e-3, n_sweeps=100)
-_DOCUMENTS_AT_ONCE = 256  # whose counts of all words are in memory while they are drawn
 
 
 if TYPE_CHECKING:
@@ -106,43 +102,6 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         if model.prior.shape != model.shape:
             return float(model.prior.flat[0])
         return np.ascontiguousarray(model.prior[:, : self._n_topics(self._state)].T)
-
-    def _draw_posterior(self, n_samples, rng) -> dict:
-        return {"components": dirichlet.draw(self.components_, n_samples, rng)}
-
-    def _like(self, X) -> np.ndarray:
-        items = self._read(X, reset=False)
-        before = np.concatenate([[0.0], np.cumsum(items.value, dtype=np.float64)])
-        return np.rint(np.diff(before[items.offsets])).astype(np.int64)  # words of each document
-
-    def _prior_of_documents(self, draw) -> np.ndarray:
-        """Dirichlet prior of the topic proportions given a draw of the parameters, (K,)."""
-        return self._alpha(self._state)
-
-    def _draw_data(self, draw, lengths, rng):
-        alpha = np.maximum(self._prior_of_documents(draw), 1e-9)
-        words = draw["components"].astype(np.float64)
-        words /= words.sum(axis=1, keepdims=True)
-        parts = [scipy.sparse.csr_array((0, words.shape[1]))]
-        for some in gen_batches(len(lengths), _DOCUMENTS_AT_ONCE):
-            mixed = rng.dirichlet(alpha, some.stop - some.start) @ words
-            mixed /= mixed.sum(axis=1, keepdims=True)
-            parts.append(scipy.sparse.csr_array(rng.multinomial(lengths[some], mixed)))
-        return scipy.sparse.csr_array(scipy.sparse.vstack(parts))
-
-    def _distances(self, other) -> np.ndarray:
-        """Bhattacharyya distances of topics, as distributions over words, (K, K)."""
-        if other.vocabulary_ != self.vocabulary_:
-            raise ValueError("both fits must have the same words, in the same order")
-        lams = (estimator.components_ for estimator in (self, other))
-        mine, theirs = (np.sqrt(lam / lam.sum(axis=1, keepdims=True)) for lam in lams)
-        return -np.log(mine @ theirs.T)
-
-    def _reordered(self, order, model) -> np.ndarray:
-        """Return lam, of the shape of `model`, with topics in another order."""
-        lam = self._state.natural()
-        lam[:, : len(order)] = lam[:, order]
-        return lam
 
     def _basis(self, state, mean_field: bool):
         """Weight of each word in each topic, (V, K) float32, and the logarithm of its unit, (V,).
@@ -269,62 +228,3 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         lengths[np.diff(items.offsets) == 0] = 0
         bounds = document_bounds(self.doc_topic_prior_, gamma, log_norm, lengths)
         return float(bounds.sum() / max(1.0, lengths.sum()))
-
-    def top_words(self, n_words: int = 10) -> list[list[Any]]:
-        """The likeliest words of every topic; word numbers where no vocabulary is known.
-
-        Parameters
-        ----------
-        n_words : int, >= 1
-            How many; all, if there are no more.
-
-        Returns
-        -------
-        list of n_components lists
-            Likeliest first.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from dpsvi import DPSVILDA
-        >>> X = pd.DataFrame({"sun": [5, 0, 4], "rain": [0, 6, 0]})
-        >>> DPSVILDA(n_components=1, random_state=0).fit(X).top_words(2)
-        [['sun', 'rain']]
-        """
-        check_is_fitted(self, "_state")
-        check_number("n_words", n_words, low=1, integer=True)
-        order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n_words]
-        words = self.vocabulary_
-        return [[int(w) if words is None else words[w] for w in row] for row in order]
-
-    def to_gensim(self) -> Any:
-        """The same model as a ``gensim.models.LdaModel``; see `dpsvi.interop.gensim`."""
-        check_is_fitted(self, "_state")
-        from dpsvi.interop.gensim import to_gensim
-
-        return to_gensim(self)
-
-    def coherence(
-        self, X: Any, measure: str = "u_mass", n_words: int = 10, *, average: bool = True
-    ) -> float | np.ndarray:
-        """Topic coherence in the documents X, by gensim's CoherenceModel; higher is better.
-
-        Parameters
-        ----------
-        X : corpus
-        measure : {"u_mass", "c_v", "c_uci", "c_npmi"}
-        n_words : int, >= 1
-            Top words of each topic.
-        average : bool, default=True
-            False: one number for each topic, which shows those that mix subjects.
-
-        Returns
-        -------
-        float or ndarray of shape (n_components,)
-        """
-        check_flag("average", average)
-        check_is_fitted(self, "_state")
-        from dpsvi.interop.gensim import coherence
-
-        topics = coherence(self, self._read(X, reset=False), measure=measure, n_words=n_words)
-        return float(np.mean(topics)) if average else topics

@@ -31,6 +31,8 @@ from dpsvi.models.lda.kept import KeptPasses, Place
 from dpsvi.models.lda.model import make_model
 from dpsvi.training.driver import one_step
 
+DEFAULTS = {name: local_steps.get(name).DEFAULTS for name in local_steps.names()}
+
 
 @engine_parameters(
     "documents", without=("n_init",), max_iter=10, learning_decay=None, learning_offset=4.0
@@ -157,7 +159,7 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
     """
 
     _kind = "lda"
-    _defaults = {name: local_steps.get(name).DEFAULTS for name in local_steps.names()}
+    _defaults = DEFAULTS
     _warmup = (
         {"local_step": "mean_field"}, {"local_step": "sparse"}, {"keep_responsibilities": True},
     )  # fmt: skip

@@ -33,7 +33,7 @@ def test_updates_that_wait_for_others_are_in_flight(corpus):
     work, most = job(*lda(corpus, "collapsed"), n_passes=4, master_batch=8, most_blind=0.3), []
 
     def look(master, turns):
-        flying = [g.work for g in master._grants.values() if g.reading is not None]
+        flying = [grant.work for grant in master._answers.grants.being_made()]
         flying += [grant.work for grant, *_ in master._collected]
         most.append(sum(each.n_steps for each in flying) / master._allotment.room(2))
 

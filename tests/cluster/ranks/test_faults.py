@@ -43,7 +43,7 @@ def perplexity(out, corpus_file):
 
 
 @OPENMPI
-def test_a_killed_worker_is_done_without(corpus_file, tmp_path, held_out):
+def test_the_fit_continues_without_a_killed_worker(corpus_file, tmp_path, held_out):
     """Exit 0, the rank named, perplexity as without the fault."""
     out = tmp_path / "run"
     run = launch("openmpi", 4, *arguments(corpus_file, out, PASSES), options=ULFM)
@@ -107,7 +107,7 @@ def test_a_program_goes_on_without_a_frozen_rank(kind, wakes, corpus_file, tmp_p
         os.kill(number, signal.SIGCONT)
     (tmp_path / "enough").touch()
     assert run.wait() == 0, run.err
-    assert "rank 2 is lost (not heard of" in run.err
+    assert "rank 2 is lost (no heartbeat" in run.err
     assert "saved" in run.out, "nothing printed is lost"
     assert DPSVILDA.load(tmp_path / "model").n_batch_iter_ > 0
 
@@ -186,7 +186,7 @@ def test_a_frozen_rank(kind, on_lost, corpus_file, tmp_path, held_out):
     ))  # fmt: skip
     lose(run, out, 2, signal.SIGSTOP)
     code = run.wait()
-    assert re.search(r"rank 2 is lost.*not heard of for \d", run.err), run.err
+    assert re.search(r"rank 2 is lost.*no heartbeat for \d", run.err), run.err
     if on_lost == "abort":
         assert code == 5, run.err
     else:
@@ -203,7 +203,7 @@ def test_a_frozen_rank_under_ulfm(corpus_file, tmp_path, held_out):
     ), options=ULFM)  # fmt: skip
     lose(run, out, 3, signal.SIGSTOP)
     assert run.wait() == 0
-    assert "rank 3 is lost (not heard of" in run.err
+    assert "rank 3 is lost (no heartbeat" in run.err
     assert perplexity(out, corpus_file) < 1.01 * held_out
 
 
@@ -269,7 +269,7 @@ def test_a_rank_lost_while_it_reads_the_shared_rows(number, corpus_file, tmp_pat
     until(lambda: training(out) and lost(out, 2))
     go_on(out)
     assert run.wait() == 0, run.err
-    said = "its process ended" if number == signal.SIGKILL else "not heard of for"
+    said = "its process ended" if number == signal.SIGKILL else "no heartbeat for"
     assert f"rank 2 is lost ({said}" in run.err
     assert perplexity(out, corpus_file) < 1.01 * held_out
 

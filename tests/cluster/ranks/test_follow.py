@@ -1,4 +1,4 @@
-"""A worker rank's loop, with no MPI: what it hears between messages."""
+"""A worker rank's loop, with no MPI: signals between messages."""
 
 from types import SimpleNamespace
 
@@ -7,7 +7,7 @@ import pytest
 from dpsvi.cluster.ranks import follow
 
 
-def test_a_signal_is_heard_although_the_next_message_is_always_there():
+def test_a_signal_is_delivered_although_the_next_message_is_always_there():
     """With `prefetch` a worker that is busy never waits for one."""
     turns, message = [], SimpleNamespace(header={"kind": "grant"})
 
@@ -21,7 +21,7 @@ def test_a_signal_is_heard_although_the_next_message_is_always_there():
             raise KeyboardInterrupt
 
     worker = SimpleNamespace(
-        take=lambda rank, message: None, turn=turn, leave=lambda: None
+        take=lambda rank, message: None, turn=turn, stop=lambda: None
     )
     channel = SimpleNamespace(
         send=lambda rank, message: None, receive=lambda on_wait: (0, message), look=lambda: []

@@ -40,5 +40,5 @@ def test_frozen_in_a_round(kind, corpus_file, tmp_path, score):
     run = launch(kind, 4, *given)
     lose(run, out, 3, signal.SIGSTOP)
     assert run.wait() == 0, run.err
-    assert "not heard of for" in run.err
+    assert "no heartbeat for" in run.err
     assert score(out) < 1.02

@@ -52,7 +52,7 @@ def test_checkpoints_of_peers_hold_all_that_was_done(kind, corpus_file, tmp_path
 @pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("on_lost", ["drop", "abort"])
 def test_a_frozen_peer(kind, on_lost, corpus_file, tmp_path, serial):
-    """Named in time; then the others go on without its mass, or the fit ends, as told."""
+    """Named in time; the others continue without its mass, or the fit ends, as `on_lost` says."""
     out = tmp_path / "run"
     run = launch(kind, 3, *arguments(
         corpus_file, out, PASSES, "--silent-seconds", "3", "--on-lost", on_lost
@@ -63,7 +63,7 @@ def test_a_frozen_peer(kind, on_lost, corpus_file, tmp_path, serial):
         until(lambda: lost(out, 2))
         go_on(out)
     code = run.wait()
-    assert "rank 2 is lost" in run.err and "not heard of for" in run.err, run.err
+    assert "rank 2 is lost" in run.err and "no heartbeat for" in run.err, run.err
     if on_lost == "abort":
         assert code == 5, run.err
     else:
@@ -73,7 +73,7 @@ def test_a_frozen_peer(kind, on_lost, corpus_file, tmp_path, serial):
 
 
 @needs("openmpi")
-def test_a_killed_peer_under_ulfm_is_done_without(corpus_file, tmp_path, serial):
+def test_peers_under_ulfm_continue_without_a_killed_one(corpus_file, tmp_path, serial):
     """As soon as its process ended, not after the wait for a silent rank."""
     out = tmp_path / "run"
     run = launch("openmpi", 4, *arguments(corpus_file, out, PASSES, "--silent-seconds", "600"),
@@ -91,7 +91,7 @@ def unheard(out, rank):
 
 
 @needs("openmpi")
-def test_peers_that_are_left_go_on_hearing_of_each_other(corpus_file, tmp_path):
+def test_peers_that_are_left_receive_from_each_other(corpus_file, tmp_path):
     """On a ring, of which a lost peer was the only way from one of them to the other."""
     out = tmp_path / "run"
     given = fits.arguments(corpus_file, out, PASSES, "--strategy", "gala")
@@ -152,7 +152,7 @@ def test_rank_0_fits_again_after_all_others_were_lost(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
-def test_a_peer_whose_message_cannot_be_read_is_done_without(kind, corpus_file, tmp_path):
+def test_peers_continue_without_one_whose_message_cannot_be_read(kind, corpus_file, tmp_path):
     """By all, though the others can read what it sends: else rank 0 would wait for its end."""
     out = tmp_path / "run"
     faults = {"shared_from": 0, "unreadable": [1, 2]}

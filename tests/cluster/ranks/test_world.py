@@ -5,7 +5,7 @@ import pytest
 from dpsvi.errors import DroppedError
 
 
-def test_a_rank_that_was_left_behind_asks_nobody(monkeypatch):
+def test_a_dropped_rank_asks_nobody(monkeypatch):
     """It would wait for ever; and its end must not be that of the others."""
     from dpsvi.cluster.ranks import world
 

@@ -50,7 +50,7 @@ def test_another_process_reads_and_writes_the_same_bytes():
     assert buffer.bytes[101] == 8
 
 
-def test_memory_is_gone_with_its_owner():
+def test_memory_ends_with_its_owner():
     buffer = Buffer.shared(1 << 16)
     place, other = buffer.place, Buffer.of(buffer.place)
     other.bytes[5] = 3
@@ -266,7 +266,7 @@ def test_the_end_waits_for_whoever_lives():
     """One that has said good-bye beats no more, and is not lost while another one takes longer."""
     from types import SimpleNamespace
 
-    from dpsvi.cluster.ranks.lead import _dismiss
+    from dpsvi.cluster.ranks.lead import _stop_all
     from dpsvi.cluster.ranks.world import World
 
     pool, heard, looks = Pool(), {1, 2, 3}, iter(range(1000))
@@ -281,7 +281,7 @@ def test_the_end_waits_for_whoever_lives():
     def newly_lost():
         silent = {1} if poll.now > 10 else set()
         silent |= {3} if poll.now > 20 else set()
-        channel.lost |= dict.fromkeys(silent & heard, "not heard of for 20 s")
+        channel.lost |= dict.fromkeys(silent & heard, "no heartbeat for 20 s")
 
     # Rank 4 was found lost before, but what ended the fit came first.
     told, heard = [], heard | {4}
@@ -291,5 +291,5 @@ def test_the_end_waits_for_whoever_lives():
     )  # fmt: skip
     master = SimpleNamespace(pool=pool, stop_message=lambda *a, **k: "stop")
     here, heartbeat = World(0, 5), SimpleNamespace(forget=lambda rank: heard.discard(rank))
-    _dismiss(master, channel, here, heartbeat, SimpleNamespace(), "done")
+    _stop_all(master, channel, here, heartbeat, SimpleNamespace(), "done")
     assert told == [1, 2, 3, 4] and here.lost == {3, 4} and here.frozen == {3}

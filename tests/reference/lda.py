@@ -88,7 +88,9 @@ def local_step(kind, ids, counts, lam, alpha, n_sweeps=10, tol=0.0, gamma=None):
     alpha = np.broadcast_to(alpha, len(lam)).astype(np.float64)
     if gamma is None:
         gamma = alpha + counts.sum() / len(lam)
-    explain = {"mean_field": mean_field_step, "collapsed": collapsed_step}[kind]
+    explain = {
+        "mean_field": mean_field_step, "collapsed": collapsed_step, "sparse": sparse_step,
+    }[kind]  # fmt: skip
     return explain(ids, counts, lam, alpha, n_sweeps, tol * counts.sum(), gamma)
 
 
@@ -125,6 +127,27 @@ def collapsed_step(
         last, gamma = gamma, alpha + assigned.sum(axis=0)
         if sweep > 0 and np.abs(gamma - last).sum() < tol:
             break
+    return gamma, assigned
+
+
+def most_votes(ids, counts, lam, listed, few):
+    """The topics with the most votes of a document's words, each of which has some on its list."""
+    b = normalised(lam)[:, ids].T
+    shares, votes = b / b.sum(axis=1, keepdims=True), np.zeros(len(lam))
+    for count, share in zip(counts, shares, strict=True):
+        best = np.argsort(share)[-listed:]
+        votes[best] += count * share[best]
+    return [k for k in np.argsort(votes)[::-1][:few] if votes[k] > 0]
+
+
+def sparse_step(ids, counts, lam, alpha, n_sweeps, tol, gamma, listed=8, few=32):
+    """The collapsed step with the topics that have the most votes, from an even start."""
+    topics = most_votes(ids, counts, lam, listed, few)
+    gamma, assigned = alpha.copy(), np.zeros((len(ids), len(lam)))
+    gamma[topics], assigned[:, topics] = collapsed_step(
+        ids, counts, lam[topics], alpha[topics], n_sweeps, tol,
+        alpha[topics] + counts.sum() / len(topics), prior=alpha.sum(),
+    )  # fmt: skip
     return gamma, assigned
 
 

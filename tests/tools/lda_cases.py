@@ -27,6 +27,14 @@ def make(**options):
     return DPSVILDA(**(defaults | options))
 
 
+def found_statistics(work, n, shape):
+    """What a local step has left in `work`, as an array of all rows and columns."""
+    stats = np.zeros(shape)
+    columns = work.columns[:n] if len(work.columns) else np.arange(shape[1])
+    np.add.at(stats, (work.touched[:n, None], columns), work.stats[:n])
+    return stats
+
+
 def same(a, b):
     return np.array_equal(a.components_, b.components_)
 

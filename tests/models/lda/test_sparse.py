@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from reference.lda import collapsed_step, documents_of, local_step, normalised
-from tools.lda_cases import make
+from reference.lda import documents_of, statistics
+from tools.lda_cases import found_statistics, make
 
-from dpsvi import DPSVILDA, Cluster
+from dpsvi import DPSVILDA, VirtualCluster
 from dpsvi.kernels.jit import as_items, compile_local
-from dpsvi.models.lda.local_steps.sparse import FEW, LISTED
+from dpsvi.models.lda.local_steps.sparse import LISTED
 from dpsvi.models.lda.model import make_model
 from dpsvi.training.state import State
 from dpsvi.training.task import make_works
@@ -40,32 +40,14 @@ class Step:
         work.totals[:] = shared.totals.sum(axis=0)
         local = compile_local(model.local, model.real)
         n = local(shared, 1.0, model.hyper, self.items, np.asarray(batch, np.int32), work)
-        stats = np.zeros(model.shape)
-        np.add.at(stats, (work.touched[:n, None], work.columns[:n]), work.stats[:n])
+        stats = found_statistics(work, n, model.shape)
         assert not stats[:, model.used_columns :].any(), "padding"
         return stats[:, : model.used_columns]
 
 
-def chosen(ids, counts, lam):
-    """The topics with the most votes of a document's words."""
-    b = normalised(lam)[:, ids].T
-    shares, votes = b / b.sum(axis=1, keepdims=True), np.zeros(len(lam))
-    for count, share in zip(counts, shares, strict=True):
-        listed = np.argsort(share)[-LISTED:]
-        votes[listed] += count * share[listed]
-    return [k for k in np.argsort(votes)[::-1][:FEW] if votes[k] > 0]
-
-
-def expected_statistics(documents, lam, alpha):
-    stats = np.zeros(lam.T.shape)
-    for ids, counts in documents:
-        topics = chosen(ids, counts, lam)
-        gamma = alpha[topics] + counts.sum() / len(topics)
-        _, assigned = collapsed_step(
-            ids, counts, lam[topics], alpha[topics], SWEEPS, 0.0, gamma, prior=alpha.sum()
-        )
-        stats[np.ix_(ids, topics)] += assigned
-    return stats
+def expected_statistics(kind, corpus, batch, lam, alpha):
+    documents = documents_of(corpus)
+    return statistics(kind, [documents[d] for d in batch], lam, alpha, n_sweeps=SWEEPS)[0].T
 
 
 def some_topics(corpus, n_topics, rng):
@@ -77,8 +59,7 @@ def test_a_document_is_explained_by_the_topics_with_most_votes(corpus, n_topics,
     batch, alpha = range(0, 60, 3), rng.uniform(0.01, 0.1, n_topics)
     lam, step = some_topics(corpus, n_topics, rng), Step(corpus, n_topics, alpha)
     step.set_topics(lam)
-    stats, documents = step(batch), documents_of(corpus)
-    expected = expected_statistics([documents[d] for d in batch], lam, alpha)
+    stats, expected = step(batch), expected_statistics("sparse", corpus, batch, lam, alpha)
     np.testing.assert_allclose(stats, expected, rtol=2e-3, atol=2e-3)
     tokens = np.asarray(corpus.to_csr()[list(batch)].sum(axis=0)).ravel()
     np.testing.assert_allclose(stats.sum(axis=1), tokens, rtol=1e-5)
@@ -89,10 +70,7 @@ def test_few_topics_in_all_are_those_of_the_collapsed_step(corpus, rng):
     alpha = np.full(n_topics, 0.1)
     lam, step = some_topics(corpus, n_topics, rng), Step(corpus, n_topics, alpha)
     step.set_topics(lam)
-    expected, documents = np.zeros(lam.T.shape), documents_of(corpus)
-    for d in batch:
-        ids, counts = documents[d]
-        expected[ids] += local_step("collapsed", ids, counts, lam, alpha, n_sweeps=SWEEPS)[1]
+    expected = expected_statistics("collapsed", corpus, batch, lam, alpha)
     np.testing.assert_allclose(step(batch), expected, rtol=1e-3, atol=2e-4)
 
 
@@ -101,8 +79,7 @@ def test_words_have_priors_of_their_own(corpus, rng):
     eta = rng.uniform(0.01, 2.0, (n_topics, corpus.n_features))
     lam, step = eta + some_topics(corpus, n_topics, rng), Step(corpus, n_topics, alpha, eta)
     step.set_topics(lam)
-    documents = [documents_of(corpus)[d] for d in batch]
-    expected = expected_statistics(documents, lam, alpha)
+    expected = expected_statistics("sparse", corpus, batch, lam, alpha)
     np.testing.assert_allclose(step(batch), expected, rtol=2e-3, atol=2e-3)
 
 
@@ -110,11 +87,11 @@ def test_words_learn_of_topics_that_change(corpus, rng):
     """Lists are looked at again: soon after the first visit, ever more rarely later on."""
     n_topics, alpha, batch = 640, np.full(640, 0.1), range(40)
     first, then = some_topics(corpus, n_topics, rng), some_topics(corpus, n_topics, rng)
-    step, documents = Step(corpus, n_topics, alpha), documents_of(corpus)
+    step = Step(corpus, n_topics, alpha)
     step.set_topics(first)
     step(batch)
     step.set_topics(then)
-    expected = expected_statistics([documents[d] for d in batch], then, alpha)
+    expected = expected_statistics("sparse", corpus, batch, then, alpha)
     apart = [np.abs(step(batch) - expected).sum() / expected.sum() for _ in range(8)]
     assert apart[-1] < 0.01 < 0.1 < apart[0]
 
@@ -160,5 +137,6 @@ def test_what_does_not_go_together_is_refused(X):
         make(local_step="sparse", warm_documents=True).fit(X)
     with pytest.raises(ValueError, match="keep_responsibilities needs local_step='collapsed'"):
         make(local_step="sparse", keep_responsibilities=True).fit(X)
+    cluster = VirtualCluster(local_decay="as_read")
     with pytest.raises(ValueError, match="local_decay='as_read' over-writes whole rows"):
-        make(local_step="sparse", engine="simulated", cluster=Cluster(local_decay="as_read")).fit(X)
+        make(local_step="sparse", engine="simulated", cluster=cluster).fit(X)

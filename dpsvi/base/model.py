@@ -41,6 +41,7 @@ class ThreadMemory(NamedTuple):
     scratch: np.ndarray  # real, (n_scratch,): whatever the model needs
     ids: np.ndarray  # int32, (longest item,)
     tally: np.ndarray  # float64, (n_columns,): sums that a local step makes for itself
+    columns: np.ndarray  # int32, (n_slots, m): which of a row `stats` are of; without rows: all
     kept: np.ndarray  # float64, (m,): the thread's own row of `Shared.thread_memory`
 
 
@@ -74,6 +75,11 @@ class Model(NamedTuple):
     optimizer : int
         Matrices of `shape` that an optimiser keeps, 0 at first, for all threads of a worker, such
         as mean squares of gradients.  They are kept like the memory of threads.
+    few_columns : int
+        Columns of a row that have statistics in one item; 0: all.  Then ``work.stats[i]`` belongs
+        to the columns ``work.columns[i]`` of row ``work.touched[i]``, and a row may be there as
+        often as a batch has values: a step costs the same whatever the number of columns is.
+        ``work.stats`` need not be 0 on entry.
     common_rows : int
         Rows, the last ones, that every step reads and changes whatever its items are.
     learner : str
@@ -106,6 +112,7 @@ class Model(NamedTuple):
     value_memory: int = 0
     thread_memory: int = 0
     optimizer: int = 0
+    few_columns: int = 0
     common_rows: int = 0
     learner: str = "natural"
     weight_decay: float = 0.0

@@ -82,21 +82,26 @@ def add_assigned(stats, ids, ratio, weight, block):
 
 
 @inline_kernel
-def explain(counts, options, length, gamma, weight, total, ratio, left, block):
-    """Iterate gamma of one document; leaves weight, ratio and block of the last sweep."""
+def explain(
+    counts, alpha, prior, tol, n_sweeps, length, gamma, weight, total, ratio, left, block
+):  # fmt: skip
+    """Iterate gamma of one document; leaves weight, ratio and block of the last sweep.
+
+    `prior` is the sum of alpha over all topics, those of the columns of `block` or more.
+    """
     real = gamma.dtype.type
-    tol = real(options.tol) * length
-    most = real(0.5) * (length + real(options.alpha.sum()))
+    tol = real(tol) * length
+    most = real(0.5) * (length + real(prior))
     positions = np.arange(counts.shape[0])
     left[:] = 0
-    for sweep in range(options.n_sweeps):
+    for sweep in range(n_sweeps):
         if sweep % EVERY == 1:
             leave_own_out(most, counts, ratio, left, block)
         copy(gamma, weight)
         fold(block, positions, counts, weight, total, ratio)
         change = real(0)
         for k in range(gamma.shape[0]):
-            new = real(options.alpha[k]) + weight[k] * total[k]
+            new = real(alpha[k]) + weight[k] * total[k]
             change += abs(new - gamma[k])
             gamma[k] = new
         if change < tol and sweep > 0:
@@ -152,7 +157,10 @@ def explain_all(shared, scale, options, n_words, items, batch, work, evidence):
         else:
             start_even(options.alpha, length / real(n_topics), gamma)
         gather(rows, words, c, eta, options.word_prior, topic, block)
-        explain(counts, options, length, gamma, weight, total, ratio, left, block)
+        explain(
+            counts, options.alpha, options.alpha.sum(), options.tol, options.n_sweeps, length,
+            gamma, weight, total, ratio, left, block,
+        )  # fmt: skip
         add_assigned(work.stats, ids, ratio, weight, block)
         if warm:
             copy(gamma, shared.item_memory[d])

@@ -67,16 +67,23 @@ def as_items(offsets, index, value, real) -> Items:
     )
 
 
+def empty_arguments(real: np.dtype) -> tuple[Shared, Items, ThreadMemory]:
+    """Empty arguments of a local step, of the types that it is compiled for."""
+    matrix, vector = np.empty((0, 0), real), np.empty(0, real)
+    vector64, ints = np.empty(0), np.empty(0, np.int32)
+    matrix64, table = np.empty((0, 0)), np.empty((0, 0), np.int32)
+    shared = Shared(matrix, matrix64, matrix, np.empty((0, 0), np.uint16), matrix64, matrix)
+    items = as_items(np.empty(0, np.int64), ints, vector, real)
+    work = ThreadMemory(
+        vector64, ints, ints, matrix, matrix, vector, ints, vector64, table, vector64
+    )
+    return shared, items, work
+
+
 @cache
 def abi(real: np.dtype):
     """Numba types of (Shared, Items, ThreadMemory) and of the local step, for one number type."""
-    matrix, vector = np.empty((0, 0), real), np.empty(0, real)
-    vector64, ints = np.empty(0), np.empty(0, np.int32)
-    matrix64 = np.empty((0, 0))
-    shared = Shared(matrix, matrix64, matrix, np.empty((0, 0), np.uint16), matrix64, matrix)
-    items = as_items(np.empty(0, np.int64), ints, vector, real)
-    work = ThreadMemory(vector64, ints, ints, matrix, matrix, vector, ints, vector64, vector64)
-    shared_t, items_t, work_t = (numba.typeof(x) for x in (shared, items, work))
+    shared_t, items_t, work_t = (numba.typeof(x) for x in empty_arguments(real))
     local_t = types.int64(
         shared_t, types.float64, types.float64[::1], items_t, types.int32[::1], work_t
     )

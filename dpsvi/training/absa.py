@@ -77,8 +77,12 @@ class LocalMap:
         self._state.recount()
         n, (work,) = task.loop.begin(task, 0, 0), task.works
         found = -self.model.weight_decay * np.asarray(learned, np.float64)
-        found[work.touched[:n]] += self._weight * work.stats[:n]
-        work.stats[:n] = 0
+        rows, stats = work.touched[:n], self._weight * work.stats[:n]
+        if len(work.columns):
+            np.add.at(found, (rows[:, None], work.columns[:n]), stats)
+        else:
+            found[rows] += stats
+            work.stats[:n] = 0
         return found
 
     def top_eigenvalue(self, learned: np.ndarray, rng: np.random.Generator) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from numba import types
 
 from dpsvi.base import Model
-from dpsvi.kernels.jit import FLAGS, abi, fetch_add, kernel, prefetch
+from dpsvi.kernels.jit import FLAGS, abi, empty_arguments, fetch_add, kernel, prefetch
 
 RUNNING, STOP, DIVERGED = 0, 1, 2
 _BLOCK = 8
@@ -58,7 +58,7 @@ def _run_steps(
         n = local(shared, scales[t], hyper, items, batch, work)
 
         own = totals[thread]
-        add_rows(rows, work.touched[:n], work.stats, gains[t], own)
+        add_statistics(rows, work, n, gains[t], own)
         check = 0.0
         for k in range(n_columns):
             check += own[k]
@@ -102,6 +102,40 @@ def add_rows(rows, touched, stats, gain, total):
 
 
 @kernel
+def add_entries(rows, touched, columns, stats, gain, total):
+    """``rows[touched_i, columns_i] += gain * stats_i``, and the same to `total`."""
+    gain = stats.dtype.type(gain)
+    for i in range(touched.shape[0]):
+        row, column, stat = rows[touched[i]], columns[i], stats[i]
+        for j in range(column.shape[0]):
+            x = gain * stat[j]
+            row[column[j]] += x  # RACE: as in `add_rows`
+            total[column[j]] += np.float64(x)
+
+
+@kernel
+def add_statistics(rows, work, n, gain, total):
+    """Add the first n statistics of `work`, whether they are of whole rows or of few columns."""
+    if work.columns.shape[0]:
+        add_entries(rows, work.touched[:n], work.columns, work.stats, gain, total)
+    else:
+        add_rows(rows, work.touched[:n], work.stats, gain, total)
+
+
+@kernel
+def read_statistics(work, i, row):
+    """The i-th statistics of `work` as a whole row."""
+    if work.columns.shape[0]:
+        for k in range(row.shape[0]):
+            row[k] = 0
+        for j in range(work.columns.shape[1]):
+            row[work.columns[i, j]] += work.stats[i, j]
+    else:
+        for k in range(row.shape[0]):
+            row[k] = work.stats[i, k]
+
+
+@kernel
 def _next_step(counter):
     return fetch_add(counter, 1)
 
@@ -131,9 +165,9 @@ class Loop:
 
     def __init__(self, model: Model):
         # What is compiled is compiled now: Ctrl-C is not handled meanwhile.
-        counter, row = np.zeros(1, np.int64), np.zeros((1, 1), model.real)
-        _next_step(counter)
-        add_rows(row, np.zeros(1, np.int32), row.copy(), 0.0, np.zeros(1))
+        _next_step(np.zeros(1, np.int64))
+        shared, _, work = empty_arguments(model.real)
+        add_statistics(shared.rows, work, 0, 0.0, np.zeros(0))
 
     def run(self, task, thread: int, n_steps: int) -> int:
         """Run steps until the counter reaches `n_steps`; returns how many this thread did."""
@@ -164,9 +198,13 @@ class Loop:
         gain = task.gains[t]
         if survives is not None and len(rows) > 1:
             dropped = np.flatnonzero(~survives(n))
-            own += gain * work.stats[dropped].sum(axis=0, dtype=np.float64)
+            lost = work.stats[dropped]
+            if len(work.columns):
+                np.add.at(own, work.columns[dropped], gain * lost.astype(np.float64))
+            else:
+                own += gain * lost.sum(axis=0, dtype=np.float64)
             work.stats[dropped] = 0
-        add_rows(rows, work.touched[:n], work.stats, gain, own)
+        add_statistics(rows, work, n, gain, own)
         if not np.isfinite(own.sum()):
             task.stop[0] = DIVERGED
 

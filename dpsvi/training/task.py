@@ -62,10 +62,14 @@ def make_works(
     lengths = np.diff(items.offsets)
     longest = int(lengths.max(initial=0))
     n_rows, n_columns = model.shape
-    n_slots = n_rows
+    n_slots, width = n_rows, n_columns
     if len(items.index):  # sparse items touch at most one row a value, and the common ones
         most = np.partition(lengths, -min(batch_size, len(lengths)))[-batch_size:].sum()
-        n_slots = min(n_rows, int(most) + model.common_rows)
+        n_slots = int(most) + model.common_rows
+    if model.few_columns:
+        width = model.few_columns
+    else:
+        n_slots = min(n_rows, n_slots)
     real = model.real
 
     def make(kept):
@@ -73,11 +77,12 @@ def make_works(
             totals=np.zeros(n_columns),
             slot=np.full(n_rows, -1, np.int32),
             touched=np.empty(n_slots, np.int32),
-            expected=aligned((n_slots, n_columns), real),
-            stats=aligned((n_slots, n_columns), real),
+            expected=aligned((0 if model.few_columns else n_slots, n_columns), real),
+            stats=aligned((n_slots, width), real),
             scratch=aligned((1, model.scratch(longest)), real)[0],
             ids=np.empty(longest, np.int32),
             tally=np.empty(n_columns),
+            columns=np.zeros((n_slots if model.few_columns else 0, width), np.int32),
             kept=kept,
         )
 

@@ -88,7 +88,9 @@ def local_step(kind, ids, counts, lam, alpha, n_sweeps=10, tol=0.0, gamma=None):
     alpha = np.broadcast_to(alpha, len(lam)).astype(np.float64)
     if gamma is None:
         gamma = alpha + counts.sum() / len(lam)
-    explain = {"mean_field": mean_field_step, "collapsed": collapsed_step}[kind]
+    explain = {
+        "mean_field": mean_field_step, "collapsed": collapsed_step, "sparse": sparse_step,
+    }[kind]  # fmt: skip
     return explain(ids, counts, lam, alpha, n_sweeps, tol * counts.sum(), gamma)
 
 
@@ -103,16 +105,19 @@ def mean_field_step(ids, counts, lam, alpha, n_sweeps, tol, gamma):
     return gamma, assigned
 
 
-def collapsed_step(ids, counts, lam, alpha, n_sweeps, tol, gamma, own=2.0, every=3):
+def collapsed_step(
+    ids, counts, lam, alpha, n_sweeps, tol, gamma, own=2.0, every=3, prior=None
+):  # fmt: skip
     """CVB0 without a word's own count in its document, `own` times.
 
     With b = lam / sum lam, phi = (gamma - own c phi) b / norm is phi = gamma b / (norm + own c b).
     The norm is that of the last sweep, and is put in again every few sweeps.  For one word no more
-    is left out than half of the document, prior included.
+    is left out than half of the document, `prior` included, the sum of alpha by default.
     """
+    prior = alpha.sum() if prior is None else prior
     b = normalised(lam)[:, ids].T
     block, norm, assigned = b, np.ones(len(ids)), np.zeros((len(ids), len(lam)))
-    left_out = np.minimum(own * counts, (counts.sum() + alpha.sum()) / 2)  # tokens
+    left_out = np.minimum(own * counts, (counts.sum() + prior) / 2)  # tokens
     for sweep in range(n_sweeps):
         if sweep % every == 1:
             block = b / (1 + (left_out / norm)[:, None] * b)
@@ -122,6 +127,27 @@ def collapsed_step(ids, counts, lam, alpha, n_sweeps, tol, gamma, own=2.0, every
         last, gamma = gamma, alpha + assigned.sum(axis=0)
         if sweep > 0 and np.abs(gamma - last).sum() < tol:
             break
+    return gamma, assigned
+
+
+def most_votes(ids, counts, lam, listed, few):
+    """The topics with the most votes of a document's words, each of which has some on its list."""
+    b = normalised(lam)[:, ids].T
+    shares, votes = b / b.sum(axis=1, keepdims=True), np.zeros(len(lam))
+    for count, share in zip(counts, shares, strict=True):
+        best = np.argsort(share)[-listed:]
+        votes[best] += count * share[best]
+    return [k for k in np.argsort(votes)[::-1][:few] if votes[k] > 0]
+
+
+def sparse_step(ids, counts, lam, alpha, n_sweeps, tol, gamma, listed=8, few=32):
+    """The collapsed step with the topics that have the most votes, from an even start."""
+    topics = most_votes(ids, counts, lam, listed, few)
+    gamma, assigned = alpha.copy(), np.zeros((len(ids), len(lam)))
+    gamma[topics], assigned[:, topics] = collapsed_step(
+        ids, counts, lam[topics], alpha[topics], n_sweeps, tol,
+        alpha[topics] + counts.sum() / len(topics), prior=alpha.sum(),
+    )  # fmt: skip
     return gamma, assigned
 
 

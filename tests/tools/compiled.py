@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import dpsvi
+from dpsvi.models.lda import local_steps
 from dpsvi.rl import ActorCritic
 
 EVERYTHING = "everything.compiled"  # nothing is left to do where this file is
@@ -50,7 +51,8 @@ def parts():
     import members
 
     for estimator in (dpsvi.DPSVILDA, dpsvi.DPSVIHDP):
-        for step in ("collapsed", "mean_field"):
+        steps = local_steps.names() if estimator is dpsvi.DPSVILDA else ("collapsed", "mean_field")
+        for step in steps:
             yield f"{estimator.__name__}-{step}", lambda e=estimator, s=step: topics(e, s)
     yield "actor-critic", actor_critic
     for name in members.names():

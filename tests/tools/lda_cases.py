@@ -12,6 +12,7 @@ OPTIONS = {
     "fixed priors": {"doc_topic_prior": None, "topic_word_prior": None},
     "learned priors": {"doc_topic_prior": "auto", "topic_word_prior": "auto", "max_iter": 4},
     "mean_field": {"local_step": "mean_field"},
+    "sparse": {"local_step": "sparse"},
     "kept": {"keep_responsibilities": True, "max_iter": 6},
     "warm": {"warm_documents": True, "engine": "serial"},
     "validated": {"early_stopping": True, "validation_size": 0.25, "max_iter": 4},
@@ -24,6 +25,14 @@ def make(**options):
         random_state=0,
     )  # fmt: skip
     return DPSVILDA(**(defaults | options))
+
+
+def found_statistics(work, n, shape):
+    """What a local step has left in `work`, as an array of all rows and columns."""
+    stats = np.zeros(shape)
+    columns = work.columns[:n] if len(work.columns) else np.arange(shape[1])
+    np.add.at(stats, (work.touched[:n, None], columns), work.stats[:n])
+    return stats
 
 
 def same(a, b):

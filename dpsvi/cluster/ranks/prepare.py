@@ -62,6 +62,11 @@ def for_workers(job: Job, options: Cluster, n_workers: int) -> Job:
         check_counts_once(options, model.name)
     if job.state.remembers:
         check_remembers(options)
+    if options.local_decay == "as_read" and model.few_columns:
+        raise ValueError(
+            f"local_decay='as_read' over-writes whole rows, and a local step of {model.name} here "
+            f"knows {model.few_columns} columns of a row"
+        )
     one_pass = strategy.topology == "star" and strategy.one_pass
     if one_pass and not learners.get(model.learner).ESTIMATES:
         raise ValueError(

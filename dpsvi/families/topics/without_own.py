@@ -18,6 +18,7 @@ from dpsvi.evaluation.completion import infer_documents, score, split_tokens
 from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.kernels.jit import FLAGS, abi, as_items, compile_local, copy
 from dpsvi.training.items import take
+from dpsvi.training.loop import read_statistics
 from dpsvi.training.signals import Deferred
 from dpsvi.training.task import make_works
 
@@ -122,18 +123,20 @@ def _leave_own_out(
 ):  # fmt: skip
     """Local steps of one document each, and what is left of the topics without it."""
     n_topics = basis.shape[1]
-    sizes = np.empty(n_topics)
+    sizes, own = np.empty(n_topics), np.empty(work.totals.shape[0], work.stats.dtype)
     for i in range(chosen.shape[0]):
         copy(totals, work.totals)
         n = local(shared, scale, hyper, items, chosen[i : i + 1], work)
         copy(tokens, sizes)
         for j in range(n - common_rows):
+            read_statistics(work, j, own)
             for k in range(n_topics):
-                sizes[k] -= work.stats[j, k]
+                sizes[k] -= own[k]
         for j in range(n - common_rows):
             word, row = work.touched[j], basis[offsets[i] + j]
+            read_statistics(work, j, own)
             for k in range(n_topics):
-                count = scale * np.float64(shared.rows[word, k]) - work.stats[j, k]
+                count = scale * np.float64(shared.rows[word, k]) - own[k]
                 row[k] = (eta[word, k] + max(count, 0.0)) / (smooth[k] + max(sizes[k], 0.0))
         work.stats[:n] = 0
 

@@ -35,7 +35,7 @@ class AnnealedPriors:
 
     def _anneal(self, n_passes: int) -> None:
         """Prepare for a fit of `n_passes` passes: give the model its first priors."""
-        if self.local_step != "collapsed" or self._state.step:
+        if self.local_step == "mean_field" or self._state.step:
             return
         if self.early_stopping or not self._free_schedule():
             return  # the step sizes know of no last third

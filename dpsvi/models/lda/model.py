@@ -13,8 +13,8 @@ from dpsvi.kernels.fold import Options, options_of
 from dpsvi.kernels.hyper import pack
 from dpsvi.models.lda import local_steps, responsibilities
 
-FIRST_SWEEPS = 7  # over a document whose tokens are not assigned yet
 LOCAL_STEPS = {name: local_steps.get(name).local for name in local_steps.names()}
+FIRST_SWEEPS = 7  # over a document whose tokens are not assigned yet
 
 
 def make_model(
@@ -37,7 +37,7 @@ def make_model(
         Dirichlet prior of the topic proportions, > 0.
     eta : float or array, (n_words,) or (n_topics, n_words)
         Dirichlet prior of the words of a topic, > 0.
-    local_step : {"mean_field", "collapsed"}
+    local_step : {"mean_field", "collapsed", "sparse"}
     n_sweeps : int
         Most iterations over a document in one visit.
     tol : float
@@ -56,18 +56,20 @@ def make_model(
         alphas, np.min(eta), tol, n_sweeps, word_prior.sum(axis=0)[: columns * np.ndim(eta)],
         word_prior,
     )  # fmt: skip
-    return Model(
+    step = local_steps.get(local_step)
+    model = Model(
         name="lda",
         shape=(n_words, columns),
         prior=word_prior.astype(FLOAT) if np.ndim(eta) else np.full(columns, eta, FLOAT),
         hyper=pack(options),
         init=partial(first_rows, n_words, n_topics),
-        local=LOCAL_STEPS[local_step],
+        local=step.local,
         scratch=partial(scratch, columns),
         item_memory=columns if warm_documents else 0,
         nonnegative=True,
         used_columns=n_topics,
     )
+    return model._replace(**step.fields(n_words, columns)) if hasattr(step, "fields") else model
 
 
 def with_responsibilities(model: Model) -> Model:

@@ -23,11 +23,7 @@ from dpsvi.evaluation.completion import infer_documents
 from dpsvi.families.topics.matrix import document_bounds
 from dpsvi.kernels.collapsed import OWN
 from dpsvi.kernels.jit import as_items, compile_local
-from dpsvi.models.lda.model import (
-    LOCAL_STEPS,
-    make_model,
-    with_responsibilities,
-)
+from dpsvi.models.lda.model import make_model, with_responsibilities
 from dpsvi.models.lda.responsibilities import UNIT, sum_of
 from dpsvi.training.job import Job
 from dpsvi.training.schedules import constant
@@ -35,6 +31,7 @@ from dpsvi.training.state import State
 from dpsvi.training.task import make_works
 
 FLOAT = np.dtype(np.float32)
+WHOLE_ROWS = ["collapsed", "mean_field"]  # local steps whose statistics are of all topics
 ALPHA, ETA = np.array([0.1, 0.2, 0.5, 0.7, 0.05]), 0.05
 K = len(ALPHA)
 
@@ -102,7 +99,7 @@ def lam(known, rng):
 
 @pytest.mark.parametrize("scale", [1.0, 1e-5])
 @pytest.mark.parametrize(("n_sweeps", "tol"), [(1, 0.0), (7, 0.0), (100, 1e-3)])
-@pytest.mark.parametrize("kind", LOCAL_STEPS)
+@pytest.mark.parametrize("kind", WHOLE_ROWS)
 def test_statistics(corpus, lam, kind, n_sweeps, tol, scale):
     """float32 near the float64 reference; the documents of the batch only, in any order."""
     batch = [5, 300, 17, 3, 299, 42]
@@ -121,7 +118,7 @@ def test_statistics(corpus, lam, kind, n_sweeps, tol, scale):
     assert np.all(step.gamma[others] == 0), "other documents are not visited"
 
 
-@pytest.mark.parametrize("kind", LOCAL_STEPS)
+@pytest.mark.parametrize("kind", WHOLE_ROWS)
 def test_every_token_is_counted_once(corpus, lam, kind):
     batch = np.arange(0, corpus.n_items, 3)
     stats = Step(corpus, lda(kind, corpus.n_features), lam)(batch)
@@ -130,7 +127,7 @@ def test_every_token_is_counted_once(corpus, lam, kind):
     assert np.all(stats >= 0)
 
 
-@pytest.mark.parametrize("kind", LOCAL_STEPS)
+@pytest.mark.parametrize("kind", WHOLE_ROWS)
 def test_statistics_add_up_over_a_split(corpus, lam, kind):
     """Documents do not see each other within a batch."""
     step = Step(corpus, lda(kind, corpus.n_features), lam)
@@ -139,7 +136,7 @@ def test_statistics_add_up_over_a_split(corpus, lam, kind):
     np.testing.assert_allclose(together, apart, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", LOCAL_STEPS)
+@pytest.mark.parametrize("kind", WHOLE_ROWS)
 def test_warm_documents_go_on_from_their_last_gamma(corpus, lam, kind):
     documents, batch = documents_of(corpus), [4, 9]
     warm = Step(corpus, lda(kind, corpus.n_features, n_sweeps=2, warm_documents=True), lam)
@@ -175,7 +172,7 @@ def test_own_counts_are_left_out_of_the_document(corpus, lam):
 
 
 @pytest.mark.parametrize("n_topics", [300, 2000])
-@pytest.mark.parametrize("kind", LOCAL_STEPS)
+@pytest.mark.parametrize("kind", WHOLE_ROWS)
 def test_small_priors_and_short_documents(corpus, kind, n_topics, rng):
     """alpha = eta = 1 / K, one to five tokens: exp(psi(x)) of such numbers is 0 in float32."""
     n_words = corpus.n_features
@@ -197,7 +194,7 @@ def test_small_priors_and_short_documents(corpus, kind, n_topics, rng):
         np.testing.assert_allclose(stats[:, :n_topics], expected.T, rtol=2e-2, atol=2e-3)
 
 
-@pytest.mark.parametrize("kind", LOCAL_STEPS)
+@pytest.mark.parametrize("kind", WHOLE_ROWS)
 @pytest.mark.parametrize("warm", [False, True])
 def test_empty_documents(lam, known, kind, warm):
     filled = [(3, 2.0), (8, 1.0)]
@@ -210,7 +207,7 @@ def test_empty_documents(lam, known, kind, warm):
     assert np.all(step([0, 2, 3]) == 0)
 
 
-@pytest.mark.parametrize("kind", LOCAL_STEPS)
+@pytest.mark.parametrize("kind", WHOLE_ROWS)
 def test_counts_may_be_fractions_or_large(lam, known, kind):
     documents = [[(1, 0.25), (2, 1e-3)], [(3, 2e6), (4, 1.0)], [(5, 1e-20)]]
     corpus = make_corpus(documents, known.n_words)
@@ -222,7 +219,7 @@ def test_counts_may_be_fractions_or_large(lam, known, kind):
 @pytest.mark.parametrize("alpha", [1e-3, 0.02, 50.0])
 @pytest.mark.parametrize("eta", [1e-4, 0.01, 5.0])
 @pytest.mark.parametrize("pattern", ["never seen", "one topic each", "one topic has all", "huge"])
-@pytest.mark.parametrize("kind", LOCAL_STEPS)
+@pytest.mark.parametrize("kind", WHOLE_ROWS)
 def test_extremes_give_no_nan(corpus, kind, alpha, eta, pattern):
     """Factors that underflow float32 on their own; every token must still be given to a topic."""
     n_topics, n_words = 40, corpus.n_features
@@ -245,7 +242,7 @@ def test_extremes_give_no_nan(corpus, kind, alpha, eta, pattern):
 
 
 @pytest.mark.parametrize("n_topics", [1, 2, 15, 16, 17, 100])
-@pytest.mark.parametrize("kind", LOCAL_STEPS)
+@pytest.mark.parametrize("kind", WHOLE_ROWS)
 def test_any_number_of_topics(corpus, kind, n_topics, rng):
     """Padding to the vector width shows nowhere."""
     alpha, batch = np.full(n_topics, 0.1), range(9)

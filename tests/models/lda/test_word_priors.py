@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tools.lda_cases import OPTIONS, make, same
+from tools.lda_cases import OPTIONS, found_statistics, make, same
 
 from dpsvi import DPSVILDA, as_corpus
 from dpsvi.families.topics.seeds import by_topic, seeded_prior
@@ -24,9 +24,7 @@ def statistics(model, rows, items):
     batch = np.arange(n_items, dtype=np.int32)
     local = compile_local(model.local, model.real)
     n = local(state.shared, 1.0, model.hyper, items, batch, work)
-    found = np.zeros((WORDS, TOPICS))
-    found[work.touched[:n]] = work.stats[:n, :TOPICS]
-    return found
+    return found_statistics(work, n, model.shape)[:, :TOPICS]
 
 
 @pytest.mark.parametrize("kind", [*LOCAL_STEPS, "kept"])

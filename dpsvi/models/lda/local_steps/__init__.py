@@ -2,7 +2,8 @@
 
 Each has a function ``local`` with the signature of :attr:`dpsvi.base.Model.local`, whose `hyper`
 holds :class:`dpsvi.kernels.fold.Options`, and ``DEFAULTS``, what a fit with it takes where the user
-does not say.
+does not say.  It may have a function ``fields(n_words, n_columns)``: a dict of the fields of
+:class:`dpsvi.base.Model` in which its models differ from others.
 """
 
 from __future__ import annotations

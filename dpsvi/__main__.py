@@ -11,7 +11,6 @@ import sys
 import traceback
 
 from dpsvi import __version__
-from dpsvi.cluster.ranks.launcher import launched_rank, launched_size
 from dpsvi.errors import (
     BAD_DATA,
     DIVERGED,
@@ -27,6 +26,7 @@ from dpsvi.errors import (
     Terminated,
     UsageError,
 )
+from dpsvi.files.launcher import launched_rank, launched_size
 from dpsvi.training.signals import ENDING
 
 COMMANDS = {
@@ -150,8 +150,8 @@ def _end_rank(code: int, together: bool) -> None:
     """End the job when this rank fails alone, not `together` with all others."""
     if "mpi4py.MPI" not in sys.modules:
         return
-    from dpsvi.cluster.ranks.launcher import launched_with_ulfm
     from dpsvi.cluster.ranks.world import abort, world
+    from dpsvi.files.launcher import launched_with_ulfm
 
     here = world()
     if here.frozen and together and code == 0 and launched_with_ulfm():

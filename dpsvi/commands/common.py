@@ -41,7 +41,7 @@ def add_corpus_arguments(parser, required: bool = True) -> None:
 def collective(args) -> bool:
     """Whether all processes of this launch carry out the command together."""
     from dpsvi import engines
-    from dpsvi.cluster.ranks.launcher import launched_size
+    from dpsvi.files.launcher import launched_size
 
     size = launched_size()
     name = getattr(args, "engine", None) or engines.called_for(size)

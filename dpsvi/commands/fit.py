@@ -15,7 +15,6 @@ from functools import partial
 
 from dpsvi import engines, models
 from dpsvi.cluster import Cluster
-from dpsvi.cluster.ranks.launcher import launched_rank, launched_size
 from dpsvi.commands import fit_arrays, fit_topics
 from dpsvi.commands.common import add_output_arguments, collective, emit, refused_as
 from dpsvi.commands.fit_options import (
@@ -24,6 +23,7 @@ from dpsvi.commands.fit_options import (
     add_run_arguments,
 )
 from dpsvi.errors import DataFormatError, UsageError
+from dpsvi.files.launcher import launched_rank, launched_size
 
 log = logging.getLogger(__name__)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dpsvi import engines
-from dpsvi.cluster.ranks.launcher import launched_rank, launched_size
 from dpsvi.commands.common import collective, emit, refused_as, seed, setting
 from dpsvi.errors import UsageError, check_number
+from dpsvi.files.launcher import launched_rank, launched_size
 
 
 def add_arguments(parser) -> None:

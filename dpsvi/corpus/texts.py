@@ -16,6 +16,7 @@ from os import PathLike
 import numpy as np
 
 from dpsvi.errors import CorpusFormatError
+from dpsvi.files.notices import notice
 
 log = logging.getLogger(__name__)
 
@@ -111,8 +112,8 @@ def count_words(texts, vocabulary=None):
         raise CorpusFormatError(f"X: no words in {len(texts)} texts: {error}") from error
     words = tuple(counter.get_feature_names_out().tolist())
     if "min_df" in options:
-        log.info(
-            "%d texts: %d words, each in at least %d documents and at most half of them; "
+        notice(
+            log, "%d texts: %d words, each in at least %d documents and at most half of them; "
             "vectorizer= chooses others", len(texts), len(words), RARE,
         )  # fmt: skip
     return counts, words

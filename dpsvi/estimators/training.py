@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpsvi.cluster.ranks.launcher import launched_rank
 from dpsvi.cluster.ranks.world import agree, world
 from dpsvi.estimators.run_parameters import RunParameters
 from dpsvi.files import io
+from dpsvi.files.launcher import launched_rank
 from dpsvi.training.checkpoint import (
     Checkpoint,
     CheckpointFolder,

@@ -8,8 +8,9 @@ from tools import mpi_dpsgd, mpi_fit
 from tools.mpiexec import EVERY_MPI, INSTALLED, PYTHONS, faulty, launch
 
 from dpsvi.__main__ import main
-from dpsvi.cluster.ranks import launcher, world
+from dpsvi.cluster.ranks import world
 from dpsvi.errors import LauncherError
+from dpsvi.files import launcher
 
 pytestmark = pytest.mark.mpi
 

@@ -11,13 +11,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 
-from dpsvi.cluster.ranks.launcher import (
+from dpsvi.errors import FAILURE, LOST, DroppedError, LauncherError, LostRankError
+from dpsvi.files.launcher import (
     LAUNCHERS,
     check_wheel,
     launched_size,
     launched_with_ulfm,
 )
-from dpsvi.errors import FAILURE, LOST, DroppedError, LauncherError, LostRankError
 from dpsvi.training.signals import Deferred
 
 _TAG_AGREE = 7

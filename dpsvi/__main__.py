@@ -58,6 +58,18 @@ def _handle_signals() -> None:
         signal.signal(number, on_signal)
 
 
+def _log_to_stderr(prefix: str) -> None:
+    """Show what dpsvi logs, and warnings of others; ranks other than 0 show warnings alone."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(lambda record: record.levelno >= logging.WARNING or _is_ours(record.name))
+    level = logging.INFO if launched_rank() == 0 else logging.WARNING
+    logging.basicConfig(level=level, handlers=[handler], format=f"{prefix}%(message)s")
+
+
+def _is_ours(logger: str) -> bool:
+    return logger.partition(".")[0] == "dpsvi"
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Build the parser; the commands' modules load no heavy package for it."""
     from dpsvi.commands.common import add_output_arguments
@@ -92,9 +104,7 @@ def main(argv=None) -> int:
     parser = make_parser()
     args = apply_config(parser, argv)
     alone = launched_size() == 1
-    level = logging.INFO if launched_rank() == 0 else logging.WARNING
-    rank = "" if alone else f"[rank {launched_rank()}] "
-    logging.basicConfig(level=level, stream=sys.stderr, format=f"{rank}%(message)s")
+    _log_to_stderr("" if alone else f"[rank {launched_rank()}] ")
     _handle_signals()
     if alone:
         return _run(args)

@@ -40,6 +40,7 @@ def forms(texts):
     yield pd.Series(texts)
     yield pd.Series(texts, dtype="string")
     yield pd.DataFrame({"text": texts})["text"]
+    yield pd.DataFrame({"text": texts})
     yield iter(texts)
 
 
@@ -77,6 +78,16 @@ def test_all_forms_of_texts_are_the_same_corpus(texts):
 def test_polars_columns(texts):
     pl = pytest.importorskip("polars")
     assert as_corpus(pl.Series(texts)).vocabulary == as_corpus(texts).vocabulary
+    assert as_corpus(pl.DataFrame({"text": texts})).vocabulary == as_corpus(texts).vocabulary
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_of_several_columns_that_of_texts_is_named(texts, library):
+    frame = pytest.importorskip(library).DataFrame
+    table = frame({"id": range(3), "text": texts[:3]})
+    for fit in (as_corpus, DPSVILDA().fit):
+        with pytest.raises(CorpusFormatError, match=r"2 columns, .* alone, as X\['text'\]"):
+            fit(table)
 
 
 def test_lists_of_words_are_counted_as_they_are(tokens):

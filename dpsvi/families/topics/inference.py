@@ -12,6 +12,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.corpus import Corpus
+from dpsvi.corpus.vocabulary import as_vocabulary
 from dpsvi.errors import check_choice, check_flag, check_number, resolve_jobs
 from dpsvi.evaluation import completion
 from dpsvi.expfam import dirichlet
@@ -270,18 +271,26 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         bounds = document_bounds(self.doc_topic_prior_, gamma, log_norm, lengths)
         return float(bounds.sum() / max(1.0, lengths.sum()))
 
-    def top_words(self, n_words: int = 10) -> list[list[Any]]:
+    def top_words(self, n_words: int = 10, words: Any = None) -> list[list[Any]]:
         """The likeliest words of every topic; word numbers where no vocabulary is known.
 
         Parameters
         ----------
         n_words : int, >= 1
             How many; all, if there are no more.
+        words : sequence of str, path, mapping or None
+            The words in order of their numbers, for a model that was fitted to a matrix: behind a
+            vectorizer in a pipeline, its ``get_feature_names_out()``.  None: those of the fit.
 
         Returns
         -------
         list of n_components lists
             Likeliest first.
+
+        Raises
+        ------
+        ValueError
+            There are more or fewer `words` than the model has.
 
         Examples
         --------
@@ -290,12 +299,28 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         >>> X = pd.DataFrame({"sun": [5, 0, 4], "rain": [0, 6, 0]})
         >>> DPSVILDA(n_components=1, random_state=0).fit(X).top_words(2)
         [['sun', 'rain']]
+
+        Behind a vectorizer the model sees numbers alone, and the vectorizer knows the words:
+
+        >>> from sklearn.feature_extraction.text import CountVectorizer
+        >>> from sklearn.pipeline import make_pipeline
+        >>> texts = ["sun sun sun rain rain wind", "rain sun sun"]
+        >>> pipeline = make_pipeline(CountVectorizer(), DPSVILDA(n_components=1)).fit(texts)
+        >>> pipeline[-1].top_words(2, words=pipeline[0].get_feature_names_out())
+        [['sun', 'rain']]
         """
         check_is_fitted(self, "_state")
         check_number("n_words", n_words, low=1, integer=True)
+        names = self._names(words)
         order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n_words]
-        words = self.vocabulary_
-        return [[int(w) if words is None else words[w] for w in row] for row in order]
+        return [[int(w) if names is None else names[w] for w in row] for row in order]
+
+    def _names(self, words):
+        """The given `words`, else those of the fit; None where none are known."""
+        names = self.vocabulary_ if words is None else as_vocabulary(words)
+        if names is not None and len(names) != self.n_features_in_:
+            raise ValueError(f"there are {len(names)} words, the model has {self.n_features_in_}")
+        return names
 
     def to_gensim(self) -> Any:
         """The same model as a ``gensim.models.LdaModel``; see `dpsvi.interop.gensim`."""

@@ -32,7 +32,7 @@ from dpsvi.training.signals import ENDING
 COMMANDS = {
     "fit": "fit a model and write a run folder",
     "resume": "go on with an interrupted fit from its newest checkpoint",
-    "transform": "write the topic proportions of documents",
+    "transform": "write the topic proportions of documents, or what another model makes of rows",
     "predict": "write what a model that is fitted to arrays says of more data",
     "evaluate": "held-out perplexity of a topic model, held-out score of another model",
     "topics": "print the topics of a fitted model",
@@ -76,7 +76,9 @@ def make_parser() -> argparse.ArgumentParser:
 
     parser = argparse.ArgumentParser(
         prog="dpsvi",
-        description="Stochastic variational inference: topic models at scale.",
+        description="Fit Bayesian models to large data, on one machine or on many: topic models, "
+        "mixtures, hidden Markov models, factorisations and regressions (dpsvi fit), and agents "
+        "that learn games (dpsvi play).",
         epilog="exit codes: 0 good, 1 failure, 2 usage, 3 bad or missing input, 4 diverged (NaN), "
         "5 lost ranks, 130, 138 and 143 by SIGINT, SIGUSR1 and SIGTERM",
     )

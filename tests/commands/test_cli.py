@@ -48,6 +48,7 @@ def run_folder(corpus, tmp_path_factory):
 def test_run_folder_is_complete(run_folder):
     expected = {
         "config.json", "env.json", "metrics.jsonl", "run.log", "topics.csv", "topic_map.json",
+        "topic_words.json",
         "model.safetensors", "model.json", "vocab.txt", "report.html",
     }  # fmt: skip
     assert {p.name for p in run_folder.iterdir()} == expected

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import wraps
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,6 +15,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.corpus import Corpus
+from dpsvi.corpus.texts import peek, texts_of
 from dpsvi.corpus.vocabulary import as_vocabulary
 from dpsvi.errors import check_choice, check_flag, check_number, resolve_jobs
 from dpsvi.evaluation import completion
@@ -201,6 +205,16 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         -------
         ndarray of shape (n_documents, n_components)
             Rows sum to 1; a document without known words gets the prior mean.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVILDA
+        >>> X = np.kron(np.eye(2, dtype=int), np.ones((20, 6), dtype=int))  # two subjects
+        >>> lda = DPSVILDA(n_components=2, random_state=0).fit(X)
+        >>> theta = lda.transform(X)
+        >>> theta.shape, bool(theta[0].argmax() != theta[-1].argmax())
+        ((40, 2), True)
         """
         check_is_fitted(self, "_state")
         check_flag("normalize", normalize)
@@ -230,6 +244,15 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             ``"completion"``: half of each document's tokens is predicted from the other half
             (:mod:`dpsvi.evaluation.completion`).  ``"bound"``: exp of minus the variational bound
             per token, topics fixed (perplexity A, Hoffman et al. 2010); an upper bound.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVILDA
+        >>> X = np.kron(np.eye(2, dtype=int), np.ones((20, 6), dtype=int))  # two subjects
+        >>> lda = DPSVILDA(n_components=2, random_state=0).fit(X)
+        >>> bool(6 < lda.perplexity(X) < 12)  # a topic has 6 words, both together 12
+        True
         """
         check_choice("kind", kind, ["completion", "bound"])
         if kind == "completion":
@@ -238,7 +261,17 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return float(np.exp(-self._bound_per_token(self._read(X, reset=False))))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Held-out log-likelihood per token in nats, by document completion; higher is better."""
+        """Held-out log-likelihood per token in nats, by document completion; higher is better.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVILDA
+        >>> X = np.kron(np.eye(2, dtype=int), np.ones((20, 6), dtype=int))  # two subjects
+        >>> lda = DPSVILDA(n_components=2, random_state=0).fit(X)
+        >>> bool(np.isclose(np.exp(-lda.score(X)), lda.perplexity(X)))
+        True
+        """
         return self.evaluate(X).log_likelihood
 
     def evaluate(self, X: Any, seed: int = 0) -> completion.Completion:
@@ -253,6 +286,16 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Returns
         -------
         Completion
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVILDA
+        >>> X = np.kron(np.eye(2, dtype=int), np.ones((20, 6), dtype=int))  # two subjects
+        >>> lda = DPSVILDA(n_components=2, random_state=0).fit(X)
+        >>> found = lda.evaluate(X)
+        >>> found.perplexity < found.unigram_perplexity
+        True
         """
         check_is_fitted(self, "_state")
         return self._complete(self._state, self._read(X, reset=False), seed)
@@ -322,8 +365,67 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             raise ValueError(f"there are {len(names)} words, the model has {self.n_features_in_}")
         return names
 
+    def report(self, path: str | PathLike[str], X: Any = None, *, words: Any = None) -> Path:
+        """Write a page, one HTML file, that shows the topics in a browser.
+
+        It has the date, the corpus, the settings and the course of the fit; a map of the topics;
+        the words of each topic, which the reader can rank by their relevance; a search; and with X
+        the documents that are most about each topic.
+
+        Parameters
+        ----------
+        path : path
+            The file, such as ``"topics.html"``.
+        X : corpus or None
+            Documents to choose examples from, as in `fit`: those of the fit, or others.  Texts are
+            quoted; of counts the most frequent words are shown.
+        words : sequence of str, path, mapping or None
+            As in :meth:`top_words`.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+
+        Raises
+        ------
+        ValueError
+            X or `words` do not fit the model.
+        OSError
+            The file cannot be written; one that was there is kept.
+
+        Examples
+        --------
+        >>> from dpsvi import DPSVILDA
+        >>> texts = ["a cat and a dog", "one two three", "cat, dog, cat", "two three two"] * 5
+        >>> lda = DPSVILDA(n_components=2, random_state=0).fit(texts)
+        >>> lda.report("topics.html", texts).name
+        'topics.html'
+        """
+        check_is_fitted(self, "_state")
+        from dpsvi.families.topics.page import names_of, run_of
+        from dpsvi.report.page import write_page
+
+        names = self._names(words) or names_of(self)
+        texts = corpus = None
+        if X is not None:
+            X = peek(X) if isinstance(X, Iterator) else X
+            texts = None if isinstance(X, Corpus) else texts_of(X)
+            corpus = Corpus(*self._read(X, reset=False), self.n_features_in_)
+        return write_page(run_of(self, Path(path).stem, corpus, texts, names), path)
+
     def to_gensim(self) -> Any:
-        """The same model as a ``gensim.models.LdaModel``; see `dpsvi.interop.gensim`."""
+        """The same model as a ``gensim.models.LdaModel``; see `dpsvi.interop.gensim`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVILDA
+        >>> X = np.kron(np.eye(2, dtype=int), np.ones((20, 6), dtype=int))  # two subjects
+        >>> lda = DPSVILDA(n_components=2, random_state=0).fit(X)
+        >>> lda.to_gensim().num_topics
+        2
+        """
         check_is_fitted(self, "_state")
         from dpsvi.interop.gensim import to_gensim
 
@@ -346,6 +448,15 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Returns
         -------
         float or ndarray of shape (n_components,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVILDA
+        >>> X = np.kron(np.eye(2, dtype=int), np.ones((20, 6), dtype=int))  # two subjects
+        >>> lda = DPSVILDA(n_components=2, random_state=0).fit(X)
+        >>> lda.coherence(X, n_words=3, average=False).shape
+        (2,)
         """
         check_flag("average", average)
         check_is_fitted(self, "_state")

@@ -9,11 +9,9 @@ function ranked(topic, r) {
   return order.slice(0, topic.words.length).map(([, [word, p]]) => [word, p]);
 }
 
-// The slider, where the run has what it needs; all others watch it.
+// Set by the slider, where the run has what it needs; all others watch it.
 const relevance = signal(1);
-relevance.watch((r) => DATA.topics.forEach((topic) => {
-  topic.shown = ranked(topic, r);
-}));
+const shownWords = (topic) => ranked(topic, relevance.get());
 
 function relevanceSlider(control, note) {
   if (!DATA.topics.some((topic) => topic.ranked.length)) return;
@@ -35,7 +33,7 @@ function topicCards(list) {
   const cards = DATA.topics.map((topic) => ({ topic, ...card(topic, heaviest) }));
   list.replaceChildren(...cards.map(({ element }) => element));
   relevance.watch(() => cards.forEach((one) => {
-    const words = one.topic.shown.map(([word, p]) => wordBar(word, p, longest));
+    const words = shownWords(one.topic).map(([word, p]) => wordBar(word, p, longest));
     one.words = words;
     one.list.replaceChildren(...words);
   }));
@@ -104,7 +102,7 @@ function topicSearch(input, output) {
   };
   input.addEventListener("input", search);
   relevance.watch(() => {
-    folded = DATA.topics.map((topic) => topic.shown.map(([word]) => fold(word)));
+    folded = DATA.topics.map((topic) => shownWords(topic).map(([word]) => fold(word)));
     search();
   });
   chosen.watch((number) => {

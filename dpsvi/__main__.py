@@ -11,7 +11,6 @@ import sys
 import traceback
 
 from dpsvi import __version__
-from dpsvi.cluster.ranks.launcher import launched_rank, launched_size
 from dpsvi.errors import (
     BAD_DATA,
     DIVERGED,
@@ -27,12 +26,13 @@ from dpsvi.errors import (
     Terminated,
     UsageError,
 )
+from dpsvi.files.launcher import launched_rank, launched_size
 from dpsvi.training.signals import ENDING
 
 COMMANDS = {
     "fit": "fit a model and write a run folder",
     "resume": "go on with an interrupted fit from its newest checkpoint",
-    "transform": "write the topic proportions of documents",
+    "transform": "write the topic proportions of documents, or what another model makes of rows",
     "predict": "write what a model that is fitted to arrays says of more data",
     "evaluate": "held-out perplexity of a topic model, held-out score of another model",
     "topics": "print the topics of a fitted model",
@@ -58,13 +58,27 @@ def _handle_signals() -> None:
         signal.signal(number, on_signal)
 
 
+def _log_to_stderr(prefix: str) -> None:
+    """Show what dpsvi logs, and warnings of others; ranks other than 0 show warnings alone."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(lambda record: record.levelno >= logging.WARNING or _is_ours(record.name))
+    level = logging.INFO if launched_rank() == 0 else logging.WARNING
+    logging.basicConfig(level=level, handlers=[handler], format=f"{prefix}%(message)s")
+
+
+def _is_ours(logger: str) -> bool:
+    return logger.partition(".")[0] == "dpsvi"
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Build the parser; the commands' modules load no heavy package for it."""
     from dpsvi.commands.common import add_output_arguments
 
     parser = argparse.ArgumentParser(
         prog="dpsvi",
-        description="Stochastic variational inference: topic models at scale.",
+        description="Fit Bayesian models to large data, on one machine or on many: topic models, "
+        "mixtures, hidden Markov models, factorisations and regressions (dpsvi fit), and agents "
+        "that learn games (dpsvi play).",
         epilog="exit codes: 0 good, 1 failure, 2 usage, 3 bad or missing input, 4 diverged (NaN), "
         "5 lost ranks, 130, 138 and 143 by SIGINT, SIGUSR1 and SIGTERM",
     )
@@ -92,9 +106,7 @@ def main(argv=None) -> int:
     parser = make_parser()
     args = apply_config(parser, argv)
     alone = launched_size() == 1
-    level = logging.INFO if launched_rank() == 0 else logging.WARNING
-    rank = "" if alone else f"[rank {launched_rank()}] "
-    logging.basicConfig(level=level, stream=sys.stderr, format=f"{rank}%(message)s")
+    _log_to_stderr("" if alone else f"[rank {launched_rank()}] ")
     _handle_signals()
     if alone:
         return _run(args)
@@ -150,8 +162,8 @@ def _end_rank(code: int, together: bool) -> None:
     """End the job when this rank fails alone, not `together` with all others."""
     if "mpi4py.MPI" not in sys.modules:
         return
-    from dpsvi.cluster.ranks.launcher import launched_with_ulfm
     from dpsvi.cluster.ranks.world import abort, world
+    from dpsvi.files.launcher import launched_with_ulfm
 
     here = world()
     if here.frozen and together and code == 0 and launched_with_ulfm():

@@ -72,6 +72,16 @@ class Averaged:
         ------
         ValueError
             Nothing was averaged: the fit ended before `start`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(300, 1))
+        >>> averaged = Averaged(start=1)
+        >>> mixture = DPSVIGaussianMixture(1, max_iter=4, callbacks=[averaged]).fit(X)
+        >>> bool(abs(averaged.fitted(mixture).means_[0, 0] - X.mean()) < 0.1)
+        True
         """
         if not self.n:
             raise ValueError(f"nothing was averaged: no look after {self.start:g} passes")
@@ -101,6 +111,16 @@ def matching(first: Any, other: Any) -> np.ndarray:
         They are no such estimators.
     NotImplementedError
         The model does not say how unlike two components are: only topic models and mixtures do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsvi import DPSVIGaussianMixture
+    >>> X = np.random.default_rng(0).normal(size=(300, 1)) + np.repeat([0, 10, 20], 100)[:, None]
+    >>> first, other = (DPSVIGaussianMixture(3, random_state=seed).fit(X) for seed in (0, 1))
+    >>> order = matching(first, other)
+    >>> bool(np.allclose(first.means_, other.means_[order], atol=0.5))
+    True
     """
     for estimator in (first, other):
         check_is_fitted(estimator, "_state")

@@ -27,6 +27,14 @@ def ndcg(recommended, relevant) -> float:
     ------
     ValueError
         Shapes differ, a gain is negative, or no user has one above 0.
+
+    Examples
+    --------
+    >>> relevant = [[1, 0, 1], [0, 1, 0]]  # of two users
+    >>> ndcg([[0, 2], [1, 0]], relevant)
+    1.0
+    >>> round(ndcg([[1, 0], [1, 0]], relevant), 3)
+    0.693
     """
     gains, relevant = _gains(recommended, relevant)
     n = gains.shape[1]
@@ -42,6 +50,11 @@ def recall(recommended, relevant) -> float:
     """Mean share of a user's relevant items that are among the n recommended ones.
 
     Parameters, errors: as :func:`ndcg`; every item with a gain above 0 is relevant.
+
+    Examples
+    --------
+    >>> recall([[0, 1], [1, 0]], [[1, 0, 1], [0, 1, 0]])  # one of two, and one of one
+    0.75
     """
     gains, relevant = _gains(recommended, relevant)
     return float(np.mean((gains > 0).sum(axis=1) / np.diff(relevant.indptr)))

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib.util
+import inspect
 import pkgutil
 import re
 from pathlib import Path
@@ -45,11 +46,44 @@ def test_examples_of_pages(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_examples_of_docstrings(path):
+def test_examples_of_docstrings(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # files that they write
     skip_without_texts(path.read_text("utf-8"))
     name = name_of(path).removesuffix("/__init__").replace("/", ".")
     for test in doctest.DocTestFinder().find(importlib.import_module(name), name):
         run(test)
+
+
+def public():
+    """What users call: names of the package, and public methods of its classes."""
+    from dpsvi import averaging, ranking, report, rl
+
+    exported = [getattr(dpsvi, name) for name in dpsvi.__all__ if name != "__version__"]
+    for module in (averaging, ranking, report, rl):
+        found = [getattr(module, name) for name in getattr(module, "__all__", dir(module))]
+        exported += [
+            one for one in found
+            if getattr(one, "__module__", "").startswith(module.__name__)
+            and not one.__name__.startswith("_")
+        ]  # fmt: skip
+    for one in exported:
+        yield one
+        if inspect.isclass(one):
+            for name, method in inspect.getmembers(one, callable):
+                method = inspect.unwrap(getattr(method, "__func__", method))
+                ours = str(getattr(method, "__module__", "")).startswith("dpsvi.")
+                if ours and not name.startswith("_") and name != "check_params":
+                    yield method
+
+
+def test_every_public_function_has_an_example():
+    """`check_params` is called by all fits, and its examples are those of a fit that it refuses."""
+    without = {
+        f"{one.__module__}.{one.__qualname__}"
+        for one in public()
+        if ">>> " not in (inspect.getdoc(one) or "")
+    }
+    assert not without
 
 
 def test_examples_of_the_readme(tmp_path, monkeypatch):
@@ -76,6 +110,12 @@ def test_every_model_has_a_guide():
 
     pages = {path.stem for path in (DOCS / "guide").glob("*.md")}
     assert pages >= {"dpsgd", *models.names()}
+
+
+def test_the_gallery_shows_every_picture():
+    drawn = {path.stem for path in (ROOT / "experiments" / "gallery").glob("[a-z]*.py")}
+    page = (DOCS / "gallery.md").read_text("utf-8")
+    assert drawn == set(re.findall(r"results/gallery/(\w+)\.png", page))
 
 
 def test_every_command_has_its_help():

@@ -178,7 +178,7 @@ def test_documents():
     assert len(readme.splitlines()) <= 120
     for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", readme):
         assert (ROOT / link).exists(), f"README links to {link}"
-    for required in ("LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff"):
+    for required in ("LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "SECURITY.md"):
         assert (ROOT / required).stat().st_size > 0
     assert (ROOT / "dpsvi" / "py.typed").exists()
 

@@ -23,7 +23,7 @@
     ranks.lead, follow       rank 0 and the others: messages, lost ranks, signals, the end
     ranks.gossip, others     a rank that is a peer; the ranks it talks to
     ranks.heartbeat, world       who is alive, and who takes part
-    ranks.launcher, placement    what the launcher says; what runs where
+    ranks.placement              what runs where
     virtual                  a cluster that is described; what work costs
     dpsvi.engines.mpi, simulated    put them together
 

@@ -62,6 +62,15 @@ class Cluster:
     ------
     ValueError, TypeError
         An option is out of its range.
+
+    Examples
+    --------
+    >>> from dpsvi import DPSVILDA, Cluster
+    >>> slow_network = Cluster(strategy="local_sgd", statistics="bfloat16")
+    >>> lda = DPSVILDA(100, engine="mpi", cluster=slow_network)  # and mpiexec -n 5
+    >>> Cluster(strategy="displacement", strategy_options={"no_such": 1}).make_strategy()
+    Traceback (most recent call last):
+    ValueError: ...
     """
 
     strategy: str = "decay"
@@ -100,6 +109,11 @@ class Cluster:
         ------
         ValueError, TypeError
             It does not exist, or not with these options.
+
+        Examples
+        --------
+        >>> Cluster(strategy="elastic", strategy_options={"alpha": 0.2}).make_strategy().alpha
+        0.2
         """
         check_choice("strategy", self.strategy, strategies.names())
         kind, own = strategies.get(self.strategy), dict(self.strategy_options)

@@ -31,7 +31,10 @@ def add_corpus_arguments(parser, required: bool = True) -> None:
     )  # fmt: skip
     group.add_argument("--vocab", metavar="PATH", help="one word a line; default: found beside")
     group.add_argument(
-        "--encoding", type=_encoding, default="utf-8", help="of vocabulary and texts [%(default)s]"
+        "--encoding",
+        type=_encoding,
+        default="utf-8",
+        help="encoding of vocabulary and texts [%(default)s]",
     )
     group.add_argument("--allow-fractional", action="store_true", help="accept fractional counts")
     group.add_argument("--max-bytes", type=int, metavar="N", help="lift the cap on decompression")
@@ -41,7 +44,7 @@ def add_corpus_arguments(parser, required: bool = True) -> None:
 def collective(args) -> bool:
     """Whether all processes of this launch carry out the command together."""
     from dpsvi import engines
-    from dpsvi.cluster.ranks.launcher import launched_size
+    from dpsvi.files.launcher import launched_size
 
     size = launched_size()
     name = getattr(args, "engine", None) or engines.called_for(size)
@@ -204,7 +207,11 @@ def load_estimator(path, fitted_to: str = "corpus"):
     kind, fits = model_kind(path)
     if fits not in (fitted_to, None):
         known = [name for name in models.names() if models.declared(name)["FITTED_TO"] == fitted_to]
-        raise UsageError(f"{path}: holds a {kind!r} model; this command is for {known}")
+        others = {"arrays": "transform, evaluate, topics", "corpus": "predict, evaluate"}
+        raise UsageError(
+            f"{path}: holds a {kind!r} model, for which there are {others[fitted_to]} and info; "
+            f"this command is for {', '.join(known)}"
+        )
     with reading_input(path):
         return models.load(path)
 
@@ -223,6 +230,24 @@ def model_kind(path) -> tuple[str, str | None]:
     with reading_input(path):
         kind = read_meta(path)["kind"]
     return kind, models.declared(kind)["FITTED_TO"] if kind in models.names() else None
+
+
+def takes_arrays(args) -> bool:
+    """Whether the model of a command that has both --corpus and --data is fitted to arrays.
+
+    Raises
+    ------
+    DataFormatError
+        There is no model, or it cannot be opened.
+    UsageError
+        The data that were given are not of its kind.
+    """
+    kind, fits = model_kind(args.model)
+    arrays = fits == "arrays"
+    given, other = ("data", "corpus") if arrays else ("corpus", "data")
+    if getattr(args, given) is None or getattr(args, other) is not None:
+        raise UsageError(f"{args.model}: holds a {kind!r} model, whose data are given by --{given}")
+    return arrays
 
 
 def add_model_argument(parser) -> None:

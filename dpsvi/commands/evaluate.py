@@ -10,10 +10,10 @@ from dpsvi.commands.common import (
     add_model_argument,
     emit,
     load_estimator,
-    model_kind,
     read_corpus,
     refused_as,
     seed,
+    takes_arrays,
 )
 from dpsvi.commands.fit_arrays import add_data_arguments, arguments_of, read_arrays
 
@@ -23,18 +23,14 @@ def add_arguments(parser) -> None:
     add_model_argument(parser)
     add_corpus_arguments(parser, required=False)
     add_data_arguments(parser, required=False)
-    parser.add_argument("--seed", type=seed, default=0, help="of the split [%(default)s]")
+    parser.add_argument(
+        "--seed", type=seed, default=0, help="seed of the split of documents [%(default)s]"
+    )
 
 
 def run(args) -> None:
     """Print perplexity B, and A beside it; or the score."""
-    from dpsvi.errors import UsageError
-
-    arrays = model_kind(args.model)[1] == "arrays"
-    given, other = ("data", "corpus") if arrays else ("corpus", "data")
-    if getattr(args, given) is None or getattr(args, other) is not None:
-        raise UsageError(f"{args.model}: this model is evaluated on --{given}")
-    (_evaluate_arrays if arrays else _evaluate_topics)(args)
+    (_evaluate_arrays if takes_arrays(args) else _evaluate_topics)(args)
 
 
 def _evaluate_arrays(args) -> None:

@@ -6,6 +6,7 @@ What is particular to topic models is in :mod:`dpsvi.commands.fit_topics`, to al
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import logging
 import re
@@ -15,7 +16,6 @@ from functools import partial
 
 from dpsvi import engines, models
 from dpsvi.cluster import Cluster
-from dpsvi.cluster.ranks.launcher import launched_rank, launched_size
 from dpsvi.commands import fit_arrays, fit_topics
 from dpsvi.commands.common import add_output_arguments, collective, emit, refused_as
 from dpsvi.commands.fit_options import (
@@ -24,6 +24,7 @@ from dpsvi.commands.fit_options import (
     add_run_arguments,
 )
 from dpsvi.errors import DataFormatError, UsageError
+from dpsvi.files.launcher import launched_rank, launched_size
 
 log = logging.getLogger(__name__)
 
@@ -33,19 +34,36 @@ def _side(name: str):
     return fit_topics if models.declared(name)["FITTED_TO"] == "corpus" else fit_arrays
 
 
+class _ModelParser(argparse.ArgumentParser):
+    """The parser of one model, whose help lists the parameters of its estimator.
+
+    They are looked up when the help is shown: to import an estimator takes seconds.
+    """
+
+    def format_help(self) -> str:
+        name = self.get_default("name")
+        parameters = inspect.signature(models.get(name)).parameters.values()
+        listed = ", ".join(f"{p.name}={p.default!r}" for p in parameters)
+        self.epilog = (
+            f"--set NAME=VALUE gives any parameter of {models.declared(name)['ESTIMATOR']}, here "
+            f"with their defaults: {listed}. The documentation of this class describes them."
+        )
+        return super().format_help()
+
+
 def add_arguments(parser) -> None:
     """Arguments of the command, a parser for each model."""
-    kinds = parser.add_subparsers(dest="name", required=True, metavar="MODEL")
+    kinds = parser.add_subparsers(
+        dest="name", required=True, metavar="MODEL", parser_class=_ModelParser
+    )
     for name in models.names():
-        declared = models.declared(name)
-        text = f"{declared['SUMMARY']}. --set gives any other parameter of {declared['ESTIMATOR']}."
-        leaf = kinds.add_parser(
-            name, help=declared["SUMMARY"], description=text, allow_abbrev=False
-        )
+        summary = models.declared(name)["SUMMARY"]
+        leaf = kinds.add_parser(name, help=summary, description=f"{summary}.", allow_abbrev=False)
+        leaf.set_defaults(name=name)
         add_output_arguments(leaf)
         leaf.add_argument(
             "--config", metavar="FILE",
-            help="TOML file of these options; what stands on the command line goes first",
+            help="TOML file of these options; an option on the command line wins over the file",
         )  # fmt: skip
         leaf.add_argument(
             "--out", default="dpsvi-run", metavar="DIR",

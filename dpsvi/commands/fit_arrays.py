@@ -30,7 +30,7 @@ def add_data_arguments(parser, required: bool = True) -> None:
         ("groups", "the group of a row"),
         ("sequence", "the sequence of a row"),
     ):
-        group.add_argument(f"--{role}", metavar="COLUMN", help=f"of a .csv: {text}")
+        group.add_argument(f"--{role}", metavar="COLUMN", help=f"column of a .csv: {text}")
 
 
 def read_arrays(args) -> dict:

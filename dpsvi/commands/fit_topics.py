@@ -76,20 +76,19 @@ def described(data) -> str:
 
 def metrics(entry: dict, data, items_a_second: float):
     """Pairs (name, value, split) of an entry of the history."""
-    for name in ("perplexity", "log_likelihood", "unigram_perplexity"):
-        if name in entry:
-            yield name, entry[name], "heldout"
+    from dpsvi.families.topics.page import measures
+
     corpus = data["X"]
-    yield "tokens_per_second", items_a_second * corpus.n_tokens / corpus.n_items, "train"
+    return measures(entry, corpus.n_tokens / corpus.n_items, items_a_second)
 
 
 def write(folder, estimator, data) -> None:
     """Files of the run folder besides the model."""
-    import numpy as np
+    from dpsvi.families.topics import page
 
-    words = estimator.top_words(20)
-    weights = np.asarray(estimator.components_, np.float64).sum(axis=1)
-    folder.write_topics(estimator.components_, words, weights / weights.sum())
+    components = estimator.components_
+    words, weights = estimator.top_words(page.WORDS), page.shares(components)
+    folder.write_topics(components, words, weights, page.details(estimator, data["X"]))
     if data["X"].vocabulary is not None:
         folder.write_vocabulary(data["X"].vocabulary)
 

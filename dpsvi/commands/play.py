@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dpsvi import engines
-from dpsvi.cluster.ranks.launcher import launched_rank, launched_size
 from dpsvi.commands.common import collective, emit, refused_as, seed, setting
 from dpsvi.errors import UsageError, check_number
+from dpsvi.files.launcher import launched_rank, launched_size
 
 
 def add_arguments(parser) -> None:
@@ -18,19 +18,35 @@ def add_arguments(parser) -> None:
         help=f"one of {', '.join(environments.names())}, or gymnasium:ID",
     )  # fmt: skip
     parser.add_argument(
-        "--moves", type=int, default=1_000_000, metavar="N", help="of all agents [%(default)s]"
+        "--moves",
+        type=int,
+        default=1_000_000,
+        metavar="N",
+        help="moves of all agents together [%(default)s]",
     )
-    parser.add_argument("--algorithm", choices=sorted(ALGORITHMS), help="[hsa2c]")
+    parser.add_argument("--algorithm", choices=sorted(ALGORITHMS), help="how agents learn [hsa2c]")
     parser.add_argument(
         "--hidden", type=_widths, metavar="N,N", help="units of the dense layers [64,64]"
     )
     parser.add_argument(
-        "--engine", choices=engines.names(), help="[mpi under mpiexec or srun, else threads]"
+        "--engine",
+        choices=engines.names(),
+        help="what carries out the steps [mpi under mpiexec or srun, else threads]",
     )
-    parser.add_argument("--threads", type=int, default=1, metavar="P", help="-1: all [%(default)s]")
-    parser.add_argument("--local-steps", type=int, metavar="B", help="steps between exchanges")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        metavar="P",
+        help="threads of a process; -1: one a core [%(default)s]",
+    )
+    parser.add_argument(
+        "--local-steps", type=int, metavar="B", help="steps of a thread between two exchanges"
+    )
     parser.add_argument("--target", type=float, metavar="SCORE", help="end at this mean return")
-    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="[%(default)s]")
+    parser.add_argument(
+        "--seed", type=seed, default=0, metavar="S", help="seed of all that is random [%(default)s]"
+    )
     parser.add_argument(
         "--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
         help="any parameter of dpsvi.rl.ActorCritic, the value as JSON",
@@ -41,7 +57,7 @@ def add_arguments(parser) -> None:
     )
     parser.add_argument(
         "--checkpoint-seconds", type=float, default=60.0, metavar="SEC",
-        help="between two in the folder, 0 for none [%(default)s]",
+        help="seconds between two checkpoints in the folder, 0 for none [%(default)s]",
     )  # fmt: skip
     parser.add_argument("--resume", action="store_true", help="go on from the newest checkpoint")
 

@@ -19,29 +19,50 @@ def add_arguments(parser) -> None:
     """Arguments of the command."""
     add_model_argument(parser)
     add_data_arguments(parser)
-    parser.add_argument("--out", required=True, metavar="FILE", help="FILE.npy or FILE.csv")
     parser.add_argument(
-        "--method", choices=METHODS, help="of the estimator [predict, or transform without one]"
+        "--out", required=True, metavar="FILE", help="file to be written, FILE.npy or FILE.csv"
+    )
+    parser.add_argument(
+        "--method",
+        choices=METHODS,
+        help="method of the estimator [predict, or transform without one]",
     )
 
 
 def run(args) -> None:
     """Write one row of the answer for each row of the data."""
+    check_array_out(args.out)
+    answer(args, args.method)
+
+
+def answer(args, method: str | None) -> None:
+    """Write what a method of the model, by default the first that it has, says of the data.
+
+    Raises
+    ------
+    UsageError
+        The model is fitted to a corpus, or has no such method.
+    DataFormatError
+        The model or the data cannot be read.
+    """
     import numpy as np
 
     from dpsvi.errors import DataFormatError, UsageError
 
-    check_array_out(args.out)
     estimator = load_estimator(args.model, "arrays")
     known = [name for name in METHODS if hasattr(estimator, name)]
-    name = args.method or known[0]
-    if name not in known:
-        raise UsageError(f"{args.model}: this model has {known}, got --method {name}")
-    answer = getattr(estimator, name)
+    method = method or known[0]
+    if method not in known:
+        raise UsageError(
+            f"{args.model}: this model has no {method}; `dpsvi predict` has {', '.join(known)}"
+        )
+    call = getattr(estimator, method)
     data = read_arrays(args)
     data.pop("y", None)
     with refused_as(DataFormatError):
-        found = np.asarray(answer(**arguments_of(answer, data)))
-    write_array(args.out, found, name)
+        found = np.asarray(call(**arguments_of(call, data)))
+    write_array(args.out, found, method)
     shape = list(found.shape)
-    emit(args, {"out": args.out, "method": name, "shape": shape}, f"{args.out}: {name}, {shape}")
+    emit(
+        args, {"out": args.out, "method": method, "shape": shape}, f"{args.out}: {method}, {shape}"
+    )

@@ -8,13 +8,13 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from dpsvi import engines
-from dpsvi.cluster.ranks.launcher import launched_rank
 from dpsvi.cluster.ranks.world import in_turn
 from dpsvi.commands.common import collective, reading_input
 from dpsvi.commands.fit import check_used, engine_of
 from dpsvi.commands.fit import run as run_fit
 from dpsvi.commands.fit_options import add_cluster_arguments
 from dpsvi.errors import DataFormatError, ModelFormatError, UsageError
+from dpsvi.files.launcher import launched_rank
 
 
 def add_arguments(parser) -> None:

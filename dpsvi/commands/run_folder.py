@@ -7,21 +7,17 @@ import io as text_io
 import json
 import logging
 import os
-import platform
 import shutil
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dpsvi import __version__
 from dpsvi.errors import DataFormatError
-from dpsvi.files.environment import hardware, versions
+from dpsvi.files.environment import environment, now
 from dpsvi.files.io import write_json, write_text
 from dpsvi.files.set_aside import SetAside
 from dpsvi.training.checkpoint import newest_name, read_newest
 
 log = logging.getLogger(__name__)
-
-PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "safetensors")
 
 
 @contextmanager
@@ -160,15 +156,8 @@ class RunFolder:
     def write_settings(self, config: dict, seed: int, threads: int, ranks: int = 1) -> None:
         """Write config.json and env.json."""
         write_json(self.path / "config.json", config)
-        machine = hardware()
-        write_json(
-            self.path / "env.json",
-            {
-                "version": __version__, "python": platform.python_version(),
-                "host": platform.node(), "ranks": ranks, "threads": threads, "seed": seed,
-                "cores": machine["cores"], "hardware": machine, "versions": versions(PACKAGES),
-            },
-        )  # fmt: skip
+        facts = {"date": now(), "ranks": ranks, "threads": threads, "seed": seed}
+        write_json(self.path / "env.json", facts | environment())
 
     def metric(self, step, items, seconds, metric, value, split) -> None:
         """Append one line to metrics.jsonl; readers see it at once.
@@ -187,8 +176,8 @@ class RunFolder:
                 log.error("%s: cannot be written: %s", self.path / "metrics.jsonl", error)
             self._full = True
 
-    def write_topics(self, components, words, weights) -> None:
-        """Write topics.csv and topic_map.json.
+    def write_topics(self, components, words, weights, page: dict) -> None:
+        """Write topics.csv, and topic_map.json and topic_words.json, which the page reads.
 
         Parameters
         ----------
@@ -197,6 +186,8 @@ class RunFolder:
             Top words of every topic.
         weights : array, (n_topics,)
             Share of the corpus tokens of every topic.
+        page : dict
+            As :func:`dpsvi.families.topics.page.details` returns it.
         """
         from dpsvi.report import topic_map
 
@@ -215,6 +206,7 @@ class RunFolder:
             self.path / "topic_map.json",
             [{"topic": i, "x": float(x), "y": float(y)} for i, (x, y) in enumerate(places)],
         )
+        write_json(self.path / "topic_words.json", page)
 
     def write_exchanges(self, report: dict, history: list) -> None:
         """Write exchanges.csv, and the histogram of staleness to metrics.jsonl.

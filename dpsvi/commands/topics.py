@@ -8,7 +8,9 @@ from dpsvi.commands.common import add_model_argument, emit, load_estimator
 def add_arguments(parser) -> None:
     """Arguments of the command."""
     add_model_argument(parser)
-    parser.add_argument("--words", type=int, default=10, metavar="N", help="[%(default)s]")
+    parser.add_argument(
+        "--words", type=int, default=10, metavar="N", help="words of each topic [%(default)s]"
+    )
 
 
 def run(args) -> None:

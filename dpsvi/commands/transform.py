@@ -1,4 +1,8 @@
-"""``dpsvi transform DIR --corpus PATH --out FILE``: topic proportions of documents."""
+"""``dpsvi transform DIR --corpus PATH --out FILE``: topic proportions of documents.
+
+``dpsvi transform DIR --data FILE --out FILE``: the ``transform`` of a model that is fitted to
+arrays.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +14,33 @@ from dpsvi.commands.common import (
     load_estimator,
     read_corpus,
     refused_as,
+    takes_arrays,
     write_array,
 )
+from dpsvi.commands.fit_arrays import add_data_arguments
+from dpsvi.commands.predict import answer
 
 
 def add_arguments(parser) -> None:
     """Arguments of the command."""
     add_model_argument(parser)
-    add_corpus_arguments(parser)
-    parser.add_argument("--out", required=True, metavar="FILE", help="FILE.npy or FILE.csv")
+    add_corpus_arguments(parser, required=False)
+    add_data_arguments(parser, required=False)
+    parser.add_argument(
+        "--out", required=True, metavar="FILE", help="file to be written, FILE.npy or FILE.csv"
+    )
 
 
 def run(args) -> None:
-    """Write an array of shape (documents, topics) whose rows sum to 1."""
+    """Write an array of shape (documents, topics) whose rows sum to 1, or (rows, columns)."""
     import numpy as np
 
     from dpsvi.errors import DataFormatError
 
     check_array_out(args.out)
+    if takes_arrays(args):
+        answer(args, "transform")
+        return
     estimator = load_estimator(args.model)
     corpus = read_corpus(args, estimator)
     with refused_as(DataFormatError):

@@ -13,7 +13,11 @@ def add_arguments(parser) -> None:
     """Arguments of the command."""
     add_model_argument(parser)
     parser.add_argument(
-        "--port", type=_port, default=0, metavar="N", help="of 127.0.0.1 [any that is free]"
+        "--port",
+        type=_port,
+        default=0,
+        metavar="N",
+        help="port of 127.0.0.1 to listen on [any that is free]",
     )
 
 

@@ -84,6 +84,12 @@ class Corpus:
         """Wrap a CSR matrix of shape (n_items, n_features), sharing arrays of the right dtype.
 
         Values are taken as they are: use `as_corpus` for data of unknown origin.
+
+        Examples
+        --------
+        >>> from scipy.sparse import csr_array
+        >>> Corpus.from_csr(csr_array([[1.0, 0.0], [0.0, 2.0]]), ("cat", "dog"))
+        Corpus(n_items=2, n_features=2, nnz=2)
         """
         nnz = int(matrix.indptr[-1])  # the arrays may be longer
         return cls(
@@ -138,6 +144,13 @@ class Corpus:
 
         Only the row pointers are copied, to int32, the index type of the columns. From 2**31
         entries on they need int64, and scipy then copies the column indices as well.
+
+        Examples
+        --------
+        >>> from dpsvi import as_corpus
+        >>> as_corpus([[(0, 1), (2, 3)], [(1, 2)]]).to_csr().toarray()
+        array([[1., 0., 3.],
+               [0., 2., 0.]], dtype=float32)
         """
         from scipy.sparse import csr_array
 
@@ -157,6 +170,13 @@ class Corpus:
         ------
         IndexError
             A row does not exist.
+
+        Examples
+        --------
+        >>> from dpsvi import as_corpus
+        >>> as_corpus([[1, 0], [0, 2], [3, 0]]).select([2, 0]).to_csr().toarray()
+        array([[3., 0.],
+               [1., 0.]], dtype=float32)
         """
         if isinstance(ids, slice):
             start, stop, step = ids.indices(self.n_items)

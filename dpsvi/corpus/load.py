@@ -40,7 +40,7 @@ def load_corpus(
     n_features: int | None = None,
     drop_empty: bool = False,
 ) -> Corpus:
-    """Load a bag-of-words corpus from a file.
+    r"""Load a bag-of-words corpus from a file.
 
     The first time the text is parsed (some 10 million entries a second) and the arrays are kept
     in a cache; from then on they are mapped into memory from there. Text files may be gzip.
@@ -92,6 +92,15 @@ def load_corpus(
     CorpusWarning
         Documents were out of order or words repeated (sorted and summed), or documents are
         empty (kept).
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("docword.x.txt").write_text("2\n3\n3\n1 1 2\n1 3 1\n2 2 4\n")
+    >>> _ = Path("vocab.x.txt").write_text("cat\ndog\ncow\n")
+    >>> corpus = load_corpus("docword.x.txt", "auto", cache=False)
+    >>> corpus, corpus.vocabulary
+    (Corpus(n_items=2, n_features=3, nnz=3), ('cat', 'dog', 'cow'))
     """
     if index_base not in (None, 0, 1):
         raise ValueError(f"index_base must be None, 0 or 1, got {index_base!r}")

@@ -16,12 +16,14 @@ from os import PathLike
 import numpy as np
 
 from dpsvi.errors import CorpusFormatError
+from dpsvi.files.notices import notice
 
 log = logging.getLogger(__name__)
 
 FEWEST = 100  # documents from which on rare and common words are left out
 RARE, COMMON = 2, 0.5  # documents that a word is in: at least, and the share at most
 _LISTS = (list, tuple, np.ndarray)
+_KINDS_OF_STRINGS = ("object", "str", "cat", "list")  # how dtypes of pandas and polars begin
 
 
 def texts_of(X) -> list | None:
@@ -30,18 +32,21 @@ def texts_of(X) -> list | None:
     Parameters
     ----------
     X : object
-        A list, a tuple, a one-dimensional array, or a pandas or polars column.  What can be read
-        once only is not looked at: see :func:`peek`.
+        A list, a tuple, a one-dimensional array, a pandas or polars column, or a data frame of
+        one column.  What can be read once only is not looked at: see :func:`peek`.
 
     Raises
     ------
     CorpusFormatError
-        A document is neither, such as a missing value, or strings and lists are mixed.
+        A document is neither, such as a missing value, or strings and lists are mixed; or a data
+        frame has a column of strings beside others.
     """
     if isinstance(X, (str, PathLike, Mapping, Iterator)) or hasattr(X, "tocsr"):
         return None
+    if hasattr(X, "columns"):
+        X = _column_of_texts(X)
     if not isinstance(X, (list, tuple)):
-        if not hasattr(X, "__array__") or hasattr(X, "columns"):
+        if not hasattr(X, "__array__"):
             return None
         X = np.asarray(X)
         if X.ndim != 1 or X.dtype.kind not in "OUT":
@@ -59,6 +64,22 @@ def texts_of(X) -> list | None:
         if _shows_kind(document) and isinstance(document, str) != strings:
             raise CorpusFormatError(f"X: document {row}: strings and lists of words are mixed")
     return list(X)
+
+
+def _column_of_texts(frame):
+    """The only column of a data frame, if it holds texts; None where there are none."""
+    for k, (name, kind) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
+        if not str(kind).lower().startswith(_KINDS_OF_STRINGS):
+            continue
+        column = frame.iloc[:, k] if hasattr(frame, "iloc") else frame[name]
+        if is_text(next(filter(_shows_kind, column), None)):
+            if len(frame.columns) == 1:
+                return column
+            raise CorpusFormatError(
+                f"X: the data frame has {len(frame.columns)} columns, and {name!r} holds texts; "
+                f"pass this column alone, as X[{name!r}]"
+            )
+    return None
 
 
 def peek(X: Iterator) -> Iterable:
@@ -111,8 +132,8 @@ def count_words(texts, vocabulary=None):
         raise CorpusFormatError(f"X: no words in {len(texts)} texts: {error}") from error
     words = tuple(counter.get_feature_names_out().tolist())
     if "min_df" in options:
-        log.info(
-            "%d texts: %d words, each in at least %d documents and at most half of them; "
+        notice(
+            log, "%d texts: %d words, each in at least %d documents and at most half of them; "
             "vectorizer= chooses others", len(texts), len(words), RARE,
         )  # fmt: skip
     return counts, words

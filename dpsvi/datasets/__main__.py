@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import logging
+from pathlib import Path
 
-from dpsvi.datasets import fetch_nytimes, load_corpus, load_lee
+from dpsvi.datasets import BY_NAME, load_corpus
+from dpsvi.errors import BAD_DATA, DpsviError
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -17,11 +19,14 @@ def main(argv: list[str] | None = None) -> None:
     )
     arguments = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    named = {"nytimes": fetch_nytimes, "lee": load_lee}
-    if arguments.corpus in named:
-        corpus = named[arguments.corpus]()
-    else:
-        corpus = load_corpus(arguments.corpus, arguments.vocabulary)
+    name = arguments.corpus
+    if name not in BY_NAME and not Path(name).exists():
+        known = " nor ".join(sorted(BY_NAME))
+        parser.exit(BAD_DATA, f"{parser.prog}: {name}: is neither {known} nor a file\n")
+    try:
+        corpus = BY_NAME[name]() if name in BY_NAME else load_corpus(name, arguments.vocabulary)
+    except (OSError, DpsviError) as error:
+        parser.exit(BAD_DATA, f"{parser.prog}: {error}\n")
     print(f"{corpus.n_items} documents, {corpus.n_features} words, {corpus.nnz} entries, "
           f"{corpus.n_tokens:.0f} tokens")  # fmt: skip
 

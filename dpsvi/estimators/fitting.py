@@ -93,6 +93,15 @@ class Fitting(CallbackSupportMixin, Training):
         KeyboardInterrupt
             By Ctrl-C, after the step that training was in; the model so far is kept, and
             ``interrupted_`` is not 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
+        >>> mixture = DPSVIGaussianMixture(2, random_state=0).fit(X)
+        >>> sorted(mixture.means_[:, 0].round().astype(int).tolist())
+        [0, 9]
         """
         return self._fit(X, y)
 
@@ -118,6 +127,17 @@ class Fitting(CallbackSupportMixin, Training):
             As `fit`; the estimator is as it was.
         KeyboardInterrupt
             As `fit`; the model so far is kept.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
+        >>> mixture = DPSVIGaussianMixture(2, random_state=0)
+        >>> for some in np.random.default_rng(0).permutation(X).reshape(2, 100, 2):
+        ...     mixture = mixture.partial_fit(some)
+        >>> mixture.n_iter_
+        2
         """
         return self._partial_fit(X, y)
 

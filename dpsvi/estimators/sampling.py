@@ -194,6 +194,15 @@ class Sampling:
             ArviZ is not installed.
         ValueError, TypeError, NotFittedError, NotImplementedError
             As :meth:`posterior_samples`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
+        >>> mixture = DPSVIGaussianMixture(2, random_state=0).fit(X)
+        >>> mixture.to_arviz(100).posterior["means"].shape
+        (1, 100, 2, 2)
         """
         draws = self.posterior_samples(n_samples, random_state)
         try:

@@ -58,6 +58,16 @@ class Saving:
             Parameters were set since the fit that :meth:`load` would refuse.
         OSError
             It cannot be written; a model that was there is kept.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
+        >>> mixture = DPSVIGaussianMixture(2, random_state=0).fit(X)
+        >>> mixture.save("two")
+        >>> bool(np.array_equal(DPSVIGaussianMixture.load("two").means_, mixture.means_))
+        True
         """
         check_is_fitted(self, "_state")
         arrays, more = self._content()
@@ -92,6 +102,16 @@ class Saving:
             The folder holds no model.
         ModelFormatError
             It is damaged, of another kind, or written by a newer version.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
+        >>> mixture = DPSVIGaussianMixture(2, random_state=0).fit(X)
+        >>> mixture.save("two")
+        >>> DPSVIGaussianMixture.load("two").n_components
+        2
         """
         arrays, meta = io.load_model(path, kind=cls._kind)
         with io.reading(path):

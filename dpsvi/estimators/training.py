@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpsvi.cluster.ranks.launcher import launched_rank
 from dpsvi.cluster.ranks.world import agree, world
 from dpsvi.estimators.run_parameters import RunParameters
 from dpsvi.files import io
+from dpsvi.files.launcher import launched_rank
 from dpsvi.training.checkpoint import (
     Checkpoint,
     CheckpointFolder,
@@ -65,6 +65,16 @@ class Training(RunParameters):
         ModelFormatError
             It is damaged, or of other data or parameters; `n_jobs`, `engine`, `cluster`,
             `local_steps` and `max_iter` may be others.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
+        >>> kept = dict(checkpoint_dir="run", checkpoint_seconds=0, random_state=0)
+        >>> mixture = DPSVIGaussianMixture(2, max_iter=3, **kept).fit(X)
+        >>> DPSVIGaussianMixture(2, max_iter=6, **kept).resume(X).history_[-1]["items"] // len(X)
+        6
         """
         if self.checkpoint_dir is None:
             raise ValueError("resume needs the checkpoint_dir of the fit that goes on, got None")

@@ -59,6 +59,16 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayEstima
         Returns
         -------
         ndarray of shape (n_users, n_components)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIPoissonFactorization
+        >>> X = np.kron(np.eye(2, dtype=int), np.ones((20, 6), dtype=int))  # two kinds of users
+        >>> X[0, 5] = 0
+        >>> model = DPSVIPoissonFactorization(n_components=2, random_state=0).fit(X)
+        >>> model.transform(X[:3]).shape
+        (3, 2)
         """
         check_is_fitted(self, "_state")
         items = self._read(X, reset=False)
@@ -79,6 +89,17 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayEstima
         Returns
         -------
         ndarray of shape (n,), or (n_users, n_features_in_)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIPoissonFactorization
+        >>> X = np.kron(np.eye(2, dtype=int), np.ones((20, 6), dtype=int))  # two kinds of users
+        >>> X[0, 5] = 0
+        >>> model = DPSVIPoissonFactorization(n_components=2, random_state=0).fit(X)
+        >>> rates = model.predict_ratings(X[:1])[0]
+        >>> bool(rates[:6].min() > 5 * rates[6:].max())
+        True
         """
         factors = self.transform(X)
         if users is None and items is None:
@@ -109,6 +130,17 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayEstima
             Best first; -1 where a user has seen too many to leave n.
         scores : float array of shape (n_users, n)
             Their expected ratings; -inf there.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIPoissonFactorization
+        >>> X = np.kron(np.eye(2, dtype=int), np.ones((20, 6), dtype=int))  # two kinds of users
+        >>> X[0, 5] = 0
+        >>> model = DPSVIPoissonFactorization(n_components=2, random_state=0).fit(X)
+        >>> items, rates = model.recommend(X[:1], n=1)
+        >>> items
+        array([[5]])
         """
         check_is_fitted(self, "_state")
         check_number("n", n, low=1, high=self.n_features_in_, integer=True)
@@ -146,6 +178,16 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayEstima
         ------
         ValueError
             No rating is left to predict.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIPoissonFactorization
+        >>> X = np.kron(np.eye(2, dtype=int), np.ones((20, 6), dtype=int))  # two kinds of users
+        >>> X[0, 5] = 0
+        >>> model = DPSVIPoissonFactorization(n_components=2, random_state=0).fit(X)
+        >>> bool(-3 < model.score(X) < 0)
+        True
         """
         check_is_fitted(self, "_state")
         return self._score(self._state, self._read(X, reset=False))

@@ -5,8 +5,27 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+
+from dpsvi import __version__
+
+PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "safetensors")
+
+
+def environment() -> dict:
+    """Return what a fit runs in: versions, host, hardware."""
+    machine = hardware()
+    return {
+        "version": __version__, "python": platform.python_version(), "host": platform.node(),
+        "cores": machine["cores"], "hardware": machine, "versions": versions(PACKAGES),
+    }  # fmt: skip
+
+
+def now() -> str:
+    """The time to the minute, UTC."""
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def hardware() -> dict:

@@ -63,6 +63,14 @@ def load(path: str | PathLike[str]) -> Any:
     ------
     FileNotFoundError, dpsvi.errors.ModelFormatError
         There is no model, or it is damaged or of a newer version.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsvi import DPSVILDA, load
+    >>> DPSVILDA(2, max_iter=1).fit(np.eye(5, dtype=int)).save("topics")
+    >>> load("topics")
+    DPSVILDA(max_iter=1, n_components=2)
     """
     from dpsvi.errors import ModelFormatError
     from dpsvi.files import io

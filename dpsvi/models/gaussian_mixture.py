@@ -200,6 +200,15 @@ class DPSVIGaussianMixture(MixtureEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
+        >>> weight = np.repeat([1, 3], 100)  # the points around 9 count three times
+        >>> mixture = DPSVIGaussianMixture(2, random_state=0).fit(X, sample_weight=weight)
+        >>> sorted(mixture.weights_.round(2).tolist())
+        [0.25, 0.75]
         """
         return self._fit(X, y, sample_weight=sample_weight)
 
@@ -217,6 +226,16 @@ class DPSVIGaussianMixture(MixtureEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
+        >>> mixture = DPSVIGaussianMixture(2, random_state=0)
+        >>> for some in np.random.default_rng(0).permutation(X).reshape(2, 100, 2):
+        ...     mixture = mixture.partial_fit(some)
+        >>> mixture.n_iter_
+        2
         """
         return self._partial_fit(X, y, sample_weight=sample_weight)
 

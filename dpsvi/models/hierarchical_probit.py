@@ -194,6 +194,18 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> groups, X = np.repeat(["a", "b"], 200), rng.normal(size=(400, 1))
+        >>> y = np.where(np.repeat([4, -4], 200) * X[:, 0] + rng.normal(size=400) > 0, "yes", "no")
+        >>> probit = DPSVIHierarchicalProbit(random_state=0)
+        >>> for some in (groups == "a", groups == "b"):
+        ...     probit = probit.partial_fit(X[some], y[some], groups[some], classes=["no", "yes"])
+        >>> probit.n_iter_
+        2
         """
         more = dict(groups=groups, sample_weight=sample_weight, classes=classes)
         return self._partial_fit(X, y, **more)
@@ -262,13 +274,34 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
         Returns
         -------
         ndarray of shape (n_samples, 2)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> groups, X = np.repeat(["a", "b"], 200), rng.normal(size=(400, 1))
+        >>> y = np.where(np.repeat([4, -4], 200) * X[:, 0] + rng.normal(size=400) > 0, "yes", "no")
+        >>> probit = DPSVIHierarchicalProbit(random_state=0).fit(X, y, groups)
+        >>> probit.predict_proba([[3.0]], groups=["a"]).round()
+        array([[0., 1.]])
         """
         mean, variance = self._project(X, groups)
         t = mean / np.sqrt(1 + variance)
         return np.stack([ndtr(-t), ndtr(t)], axis=1).astype(self._dtype, copy=False)
 
     def predict(self, X: Any, groups: ArrayLike | None = None) -> np.ndarray:
-        """The more probable class of each row, (n_samples,); `groups` as in `predict_proba`."""
+        """The more probable class of each row, (n_samples,); `groups` as in `predict_proba`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> groups, X = np.repeat(["a", "b"], 200), rng.normal(size=(400, 1))
+        >>> y = np.where(np.repeat([4, -4], 200) * X[:, 0] + rng.normal(size=400) > 0, "yes", "no")
+        >>> probit = DPSVIHierarchicalProbit(random_state=0).fit(X, y, groups)
+        >>> probit.predict([[3.0], [3.0]], groups=["a", "b"]).tolist()
+        ['yes', 'no']
+        """
         mean, _ = self._project(X, groups)
         return self.classes_[(mean > 0).astype(int)]
 
@@ -276,7 +309,18 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> float:  # fmt: skip
-        """Share of rows that :meth:`predict` gets right."""
+        """Share of rows that :meth:`predict` gets right.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> groups, X = np.repeat(["a", "b"], 200), rng.normal(size=(400, 1))
+        >>> y = np.where(np.repeat([4, -4], 200) * X[:, 0] + rng.normal(size=400) > 0, "yes", "no")
+        >>> probit = DPSVIHierarchicalProbit(random_state=0).fit(X, y, groups)
+        >>> probit.score(X, y, groups=groups) > 0.8
+        True
+        """
         return float(accuracy_score(y, self.predict(X, groups), sample_weight=sample_weight))
 
 

@@ -274,6 +274,16 @@ class DPSVIHierarchicalRegressor(RegressorMixin, HierarchicalEstimator):
         -------
         mean, std : ndarrays of shape (n_samples,)
             `std` only if asked for; it counts the noise and what is not known of the coefficients.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> groups, X = np.repeat(["a", "b"], 100), rng.normal(size=(200, 1))
+        >>> y = np.repeat([1.0, 3.0], 100) * X[:, 0] + 0.1 * rng.normal(size=200)
+        >>> regressor = DPSVIHierarchicalRegressor(random_state=0).fit(X, y, groups)
+        >>> regressor.predict([[1.0], [1.0]], groups=["a", "b"]).round(1)
+        array([1., 3.])
         """
         mean, variance = self._project(X, groups)
         mean = (mean + self._y_mean).astype(self._dtype, copy=False)
@@ -285,7 +295,18 @@ class DPSVIHierarchicalRegressor(RegressorMixin, HierarchicalEstimator):
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> float:  # fmt: skip
-        """Coefficient of determination, R^2, of :meth:`predict`."""
+        """Coefficient of determination, R^2, of :meth:`predict`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> groups, X = np.repeat(["a", "b"], 100), rng.normal(size=(200, 1))
+        >>> y = np.repeat([1.0, 3.0], 100) * X[:, 0] + 0.1 * rng.normal(size=200)
+        >>> regressor = DPSVIHierarchicalRegressor(random_state=0).fit(X, y, groups)
+        >>> regressor.score(X, y, groups=groups) > 0.99
+        True
+        """
         return r2_score(y, self.predict(X, groups), sample_weight=sample_weight)
 
 

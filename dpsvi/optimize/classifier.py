@@ -70,6 +70,16 @@ class DPSGDClassifier(ClassifierMixin, BaseEstimator):
             A parameter is not allowed, or the data are not finite, or of one class only.
         DivergedError
             The learning rate is too large.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSGDLogisticRegression
+        >>> X = np.random.default_rng(0).normal(size=(500, 2))
+        >>> y = X[:, 0] > X[:, 1]
+        >>> model = DPSGDLogisticRegression(random_state=0).fit(X, y)
+        >>> model.classes_
+        array([False,  True])
         """
         check_number("alpha", self.alpha, low=0)
         if not isinstance(self.optimizer, DPSGD | None):
@@ -92,16 +102,49 @@ class DPSGDClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the classes, (n_samples, n_classes); for two the second less the first."""
+        """Scores of the classes, (n_samples, n_classes); for two the second less the first.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSGDLogisticRegression
+        >>> X = np.random.default_rng(0).normal(size=(500, 2))
+        >>> y = X[:, 0] > X[:, 1]
+        >>> model = DPSGDLogisticRegression(random_state=0).fit(X, y)
+        >>> bool(model.decision_function([[2, 0]])[0] > 0)
+        True
+        """
         scores = self._scores(self._check(X))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, (n_samples, n_classes)."""
+        """Probabilities of the classes, (n_samples, n_classes).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSGDLogisticRegression
+        >>> X = np.random.default_rng(0).normal(size=(500, 2))
+        >>> y = X[:, 0] > X[:, 1]
+        >>> model = DPSGDLogisticRegression(random_state=0).fit(X, y)
+        >>> model.predict_proba([[2, 0]]).round()
+        array([[0., 1.]])
+        """
         return self._probabilities(self._scores(self._check(X)))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Most probable labels, (n_samples,)."""
+        """Most probable labels, (n_samples,).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSGDLogisticRegression
+        >>> X = np.random.default_rng(0).normal(size=(500, 2))
+        >>> y = X[:, 0] > X[:, 1]
+        >>> model = DPSGDLogisticRegression(random_state=0).fit(X, y)
+        >>> model.predict([[2, 0], [0, 2]])
+        array([ True, False])
+        """
         best = self._scores(self._check(X)).argmax(axis=1)
         return self.classes_[best]
 

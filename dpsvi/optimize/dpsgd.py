@@ -145,7 +145,14 @@ class DPSGD:
         as_random_state(self.random_state)
 
     def rates(self, t: ArrayLike) -> np.ndarray:
-        """Step sizes of the steps numbered `t`, from 0."""
+        """Step sizes of the steps numbered `t`, from 0.
+
+        Examples
+        --------
+        >>> from dpsvi import DPSGD
+        >>> DPSGD(learning_rate=0.5, learning_decay=1.0).rates([0, 10]).shape
+        (2,)
+        """
         return self.learning_rate * (1 + np.asarray(t) / self.learning_offset) ** (
             -float(self.learning_decay)
         )
@@ -195,6 +202,16 @@ class DPSGD:
             Something is not callable, is not finite, or has the wrong shape.
         DivergedError
             A gradient or a parameter became NaN or infinite.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSGD
+        >>> points = np.random.default_rng(0).normal(3.0, 1.0, (1000, 2))
+        >>> optimizer = DPSGD(learning_rate=0.5, learning_decay=1.0, batch_size=10, random_state=0)
+        >>> result = optimizer.minimize(lambda x, i: x - points[i].mean(axis=0), np.zeros(2), 1000)
+        >>> result.x.round()
+        array([3., 3.])
         """
         x0 = _as_start(x0)
         objective = _as_objective(gradient, x0, n_items)

@@ -13,7 +13,7 @@ from .run_files import FILES, read_run
 
 HOST = "127.0.0.1"
 NAMES = (HOST, "localhost")  # also of the other end of a tunnel
-USED = (*FILES, "topic_map.json", "model.json", "checkpoints")
+USED = (*FILES, "topic_map.json", "topic_words.json", "model.json", "checkpoints")
 EXPECTED = tuple(name for name in FILES if name != "topics.csv")  # written when the run has ended
 
 

@@ -20,7 +20,10 @@ from .summary import curves, items_of, measure_of, number, thinned, tiles, unigr
 
 SCRIPTS = ("base.js", "curve.js", "map.js", "topics.js")
 LIVE = "live.js"  # of a page that is served while its run goes on
-FACTS = ("model", "version", "host", "hosts", "ranks", "cores", "seed")  # shown under the title
+FACTS = (  # shown under the title
+    "date", "model", "corpus", "documents", "words", "tokens", "version", "host", "hosts", "ranks",
+    "cores", "seed",
+)  # fmt: skip
 
 
 def write_report(run_dir):
@@ -46,9 +49,22 @@ def write_report(run_dir):
         If `run_dir` is not a folder, or holds none of the files of a run.
     ValueError
         If a file other than ``metrics.jsonl`` is malformed; names file and line.
+
+    Examples
+    --------
+    >>> import json
+    >>> from pathlib import Path
+    >>> _ = Path("config.json").write_text(json.dumps({"title": "A run"}))
+    >>> page = write_report(".")
+    >>> page.name, "A run" in page.read_text()
+    ('report.html', True)
     """
-    page = render(read_run(run_dir))
-    path = Path(run_dir) / "report.html"
+    return write_page(read_run(run_dir), Path(run_dir) / "report.html")
+
+
+def write_page(run, path):
+    """Write the page of a `Run` to the file `path`, whole or not at all; return the path."""
+    page, path = render(run), Path(path)
     # JSON can hold lone surrogates, which have no UTF-8 form; a browser shows U+FFFD for each.
     with atomic_path(path) as temporary:
         temporary.write_bytes(page.encode("utf-8", "xmlcharrefreplace"))
@@ -83,7 +99,7 @@ def render(run, live=False):
         style=style,
         script=script,
         title=escape(title if isinstance(title, str) else run.name),
-        facts=_facts(run.env | run.config),
+        facts=_facts(run.env | run.config | run.corpus),
         notes=_notes(notes),
         tiles="".join(_tile(tile) for tile in tiles(run)),
         curve_table=_table(
@@ -102,6 +118,7 @@ def render(run, live=False):
         env=_table(["environment", "value"], _flat(run.env)),
         items=items_of(run),
         caption=measure.caption,
+        curve_hidden="" if live or shown else "hidden",
         topics_hidden="hidden" if live and not run.topics else "",
         data=_script_json(_data(run, shown) | ({"ended": run.ended} if live else {})),
     )
@@ -127,6 +144,8 @@ def _data(run, shown):
                 "weight": topic.weight,
                 "words": topic.words,
                 "at": run.positions.get(topic.topic),
+                "ranked": topic.ranked,
+                "documents": topic.documents,
             }
             for topic in run.topics
         ],
@@ -155,7 +174,9 @@ def _policy(style, script):
 
 def _facts(settings):
     facts = [(k, settings[k]) for k in FACTS if isinstance(settings.get(k), str | int)]
-    return "".join(f"<li>{escape(k)} <b>{escape(str(v))}</b></li>" for k, v in facts)
+    counted = ("documents", "words", "tokens")
+    shown = [(k, f"{v:,}" if k in counted and isinstance(v, int) else str(v)) for k, v in facts]
+    return "".join(f"<li>{escape(k)} <b>{escape(v)}</b></li>" for k, v in shown)
 
 
 def _notes(notes):

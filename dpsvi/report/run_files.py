@@ -29,11 +29,17 @@ class Metric(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """A topic, its share of the corpus tokens, and its top ``(word, probability)`` pairs."""
+    """A topic, its share of the corpus tokens, and its top ``(word, probability)`` pairs.
+
+    Where they are known, `ranked` has ``(word, probability, that in the corpus)`` of all words that
+    any relevance ranks high, and `documents` ``(number, share of the topic, text)`` of examples.
+    """
 
     topic: int
     weight: float
     words: list
+    ranked: list = []
+    documents: list = []
 
 
 class Run(NamedTuple):
@@ -47,6 +53,7 @@ class Run(NamedTuple):
     positions: dict  # topic -> (x, y)
     notes: list  # sentences about what is absent or left out
     ended: bool  # there is a model, and nothing from which the run could go on
+    corpus: dict = {}  # how many documents, words and tokens
 
 
 def read_run(run_dir, expected=FILES):
@@ -80,6 +87,9 @@ def read_run(run_dir, expected=FILES):
         raise FileNotFoundError(f"{folder} is not a run folder: none of {', '.join(FILES)} in it")
     metrics, notes = _read(folder / "metrics.jsonl", _metrics, ([], []))
     topics = _read(folder / "topics.csv", _topics, [])
+    numbers = {topic.topic for topic in topics}
+    corpus, more = _read(folder / "topic_words.json", lambda path: _words(path, numbers), ({}, {}))
+    topics = [topic._replace(**more.get(topic.topic, {})) for topic in topics]
     return Run(
         name=folder.name,
         config=_read(folder / "config.json", _settings, {}),
@@ -88,10 +98,11 @@ def read_run(run_dir, expected=FILES):
         topics=sorted(topics, key=lambda topic: (-topic.weight, topic.topic)),
         positions=_read(
             folder / "topic_map.json",
-            lambda path: _positions(path, {topic.topic for topic in topics}),
+            lambda path: _positions(path, numbers),
             {},
         ),
         notes=[f"{name} is not in the run folder." for name in absent if name in expected] + notes,
+        corpus=corpus,
         ended=(folder / "model.json").is_file() and not (folder / "checkpoints").exists(),
     )
 
@@ -208,3 +219,30 @@ def _positions(path, topics):
     if positions.keys() != topics:
         raise ValueError(f"{path}: places {len(positions)} of {len(topics)} topics")
     return positions
+
+
+def _words(path, topics):
+    """The corpus, and of each topic what the page shows besides topics.csv."""
+    content, more = _json(path), {}
+    try:
+        corpus = {str(name): _number(value) for name, value in content["corpus"].items()}
+        entries = content["topics"]
+    except (AttributeError, TypeError, KeyError, ValueError) as error:
+        raise ValueError(f"{path}: no corpus or no topics: {error!r}") from error
+    for number, entry in enumerate(entries):
+        try:
+            if entry["topic"] not in topics:
+                raise ValueError(f"topic {entry['topic']!r} is not in topics.csv")
+            more[entry["topic"]] = {
+                "ranked": [
+                    (str(word), _number(p, 0, 1), _number(overall, 0, 1))
+                    for word, p, overall in entry["words"]
+                ],
+                "documents": [
+                    (_number(document), _number(share, 0, 1), str(text))
+                    for document, share, text in entry["documents"]
+                ],
+            }
+        except (TypeError, KeyError, ValueError) as error:
+            raise ValueError(f"{path}: entry {number}: {error!r}") from error
+    return corpus, more

@@ -1,4 +1,27 @@
-// Topic cards with a bar per word, the search over them, and the start of the page.
+// Topic cards with a bar per word and examples of documents, the relevance that ranks the words,
+// the search over them, and the start of the page.
+
+// Words of a topic, those of the largest r log p + (1 - r) log(p / overall) first.
+function ranked(topic, r) {
+  if (r === 1 || !topic.ranked.length) return topic.words;
+  const score = ([, p, overall]) => Math.log(p) - (1 - r) * Math.log(overall);
+  const order = topic.ranked.map((entry) => [score(entry), entry]).sort(([a], [b]) => b - a);
+  return order.slice(0, topic.words.length).map(([, [word, p]]) => [word, p]);
+}
+
+// Set by the slider, where the run has what it needs; all others watch it.
+const relevance = signal(1);
+const shownWords = (topic) => ranked(topic, relevance.get());
+
+function relevanceSlider(control, note) {
+  if (!DATA.topics.some((topic) => topic.ranked.length)) return;
+  control.hidden = note.hidden = false;
+  const [slider, output] = control.querySelectorAll("input, output");
+  slider.addEventListener("input", () => {
+    output.textContent = Number(slider.value).toFixed(1);
+    relevance.set(Number(slider.value));
+  });
+}
 
 function topicCards(list) {
   if (!DATA.topics.length) {
@@ -7,8 +30,13 @@ function topicCards(list) {
   }
   const longest = largest(DATA.topics.flatMap((topic) => topic.words.map(([, p]) => p))) || 1;
   const heaviest = largest(DATA.topics.map((topic) => topic.weight)) || 1;
-  const cards = DATA.topics.map((topic) => ({ topic, ...card(topic, longest, heaviest) }));
+  const cards = DATA.topics.map((topic) => ({ topic, ...card(topic, heaviest) }));
   list.replaceChildren(...cards.map(({ element }) => element));
+  relevance.watch(() => cards.forEach((one) => {
+    const words = shownWords(one.topic).map(([word, p]) => wordBar(word, p, longest));
+    one.words = words;
+    one.list.replaceChildren(...words);
+  }));
   // On a narrow page the map does not stay in view, so a choice on it must not scroll away.
   const wide = window.matchMedia("(min-width: 901px)");
   chosen.watch((number) => {
@@ -28,16 +56,24 @@ function topicCards(list) {
   });
 }
 
-function card(topic, longest, heaviest) {
+function card(topic, heaviest) {
   const share = html("div");
   share.style.setProperty("width", `${(100 * topic.weight) / heaviest}%`);
   const button = html("button", { type: "button" },
     topicName(topic), html("span", { title: "share of tokens" }, percent(topic.weight)));
-  const words = topic.words.map(([word, p]) => wordBar(word, p, longest));
   button.addEventListener("click", () => toggleTopic(topic));
+  const list = html("ol");
   const element = html("article", { class: "card", "aria-label": topicName(topic) },
-    html("h3", {}, button), html("div", { class: "share" }, share), html("ol", {}, ...words));
-  return { element, button, words };
+    html("h3", {}, button), html("div", { class: "share" }, share), list, ...examples(topic));
+  return { element, button, list };
+}
+
+function examples(topic) {
+  if (!topic.documents.length) return [];
+  const items = topic.documents.map(([number, share, text]) => html("li", {},
+    html("b", {}, `${number}: ${percent(share)}`), " ", html("bdi", {}, text)));
+  return [html("details", { class: "examples" },
+    html("summary", {}, "Documents"), html("ul", {}, ...items))];
 }
 
 function wordBar(word, p, longest) {
@@ -52,7 +88,7 @@ function wordBar(word, p, longest) {
 // A topic matches by its number or by any of its words; an empty search matches all.
 function topicSearch(input, output) {
   const fold = (text) => text.normalize("NFKC").toLocaleLowerCase();
-  const folded = DATA.topics.map((topic) => topic.words.map(([word]) => fold(word)));
+  let folded;
   const search = () => {
     const wanted = fold(input.value.trim());
     const found = new Map();
@@ -65,7 +101,10 @@ function topicSearch(input, output) {
     matches.set(found);
   };
   input.addEventListener("input", search);
-  search();
+  relevance.watch(() => {
+    folded = DATA.topics.map((topic) => shownWords(topic).map(([word]) => fold(word)));
+    search();
+  });
   chosen.watch((number) => {
     if (number === null || matches.get().has(number)) return;
     input.value = ""; // a topic chosen on the map must not stay hidden
@@ -89,9 +128,12 @@ function printSettings() {
 const curve = new TrainingCurve(
   document.getElementById("curve"), document.getElementById("curve-controls"),
 );
-topicSearch(document.getElementById("search"), document.getElementById("found"));
+relevanceSlider(
+  document.getElementById("relevance-control"), document.getElementById("relevance-note"),
+);
 new TopicMap(document.getElementById("map"));
 topicCards(document.getElementById("cards"));
+topicSearch(document.getElementById("search"), document.getElementById("found"));
 printSettings();
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") chosen.set(null);

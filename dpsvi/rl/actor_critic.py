@@ -190,6 +190,13 @@ class ActorCritic(Training, BaseEstimator):
             Over MPI: the fit cannot go on without a rank that was lost.
         KeyboardInterrupt
             By Ctrl-C; what was learned so far is kept.
+
+        Examples
+        --------
+        >>> from dpsvi.rl import ActorCritic
+        >>> agent = ActorCritic("cartpole", random_state=0).fit(2_000)
+        >>> agent.n_moves_ >= 2_000
+        True
         """
         return self._fit(n_moves, None)
 
@@ -212,6 +219,14 @@ class ActorCritic(Training, BaseEstimator):
             There is no checkpoint.
         ModelFormatError
             It is damaged, or of other parameters.
+
+        Examples
+        --------
+        >>> from dpsvi.rl import ActorCritic
+        >>> kept = dict(random_state=0, checkpoint_dir="run", checkpoint_seconds=0)
+        >>> agent = ActorCritic("cartpole", **kept).fit(2_000)
+        >>> ActorCritic("cartpole", **kept).resume(2_000).n_moves_ >= 2_000
+        True
         """
         if self.checkpoint_dir is None:
             raise ValueError("resume needs the checkpoint_dir of the fit that goes on, got None")
@@ -234,6 +249,13 @@ class ActorCritic(Training, BaseEstimator):
         Returns
         -------
         returns : float64 array of shape (n_episodes,)
+
+        Examples
+        --------
+        >>> from dpsvi.rl import ActorCritic
+        >>> agent = ActorCritic("cartpole", random_state=0).fit(2_000)
+        >>> agent.evaluate(5).shape  # the returns of five episodes
+        (5,)
         """
         check_number("n_episodes", n_episodes, low=1, integer=True)
         return self._play(n_episodes, greedy, random_state)[0]
@@ -245,6 +267,13 @@ class ActorCritic(Training, BaseEstimator):
         ------
         ValueError
             The environment is one of gymnasium, whose states cannot be seen.
+
+        Examples
+        --------
+        >>> from dpsvi.rl import ActorCritic
+        >>> agent = ActorCritic("cartpole", random_state=0).fit(2_000)
+        >>> agent.watch().shape[1]  # CartPole has four numbers
+        4
         """
         if hasattr(self._environment(), "opened"):
             raise ValueError(
@@ -256,7 +285,15 @@ class ActorCritic(Training, BaseEstimator):
     def act(
         self, observation: ArrayLike, *, greedy: bool = True, random_state: RandomState = None,
     ) -> int:  # fmt: skip
-        """An action for an observation of the environment's shape."""
+        """An action for an observation of the environment's shape.
+
+        Examples
+        --------
+        >>> from dpsvi.rl import ActorCritic
+        >>> agent = ActorCritic("cartpole", random_state=0).fit(2_000)
+        >>> agent.act([0.0, 0.0, 0.0, 0.0]) in (0, 1)
+        True
+        """
         check_is_fitted(self, "parameters_")
         seen = np.asarray(observation, np.float32)
         if seen.shape != tuple(self._environment().SHAPE):
@@ -279,6 +316,14 @@ class ActorCritic(Training, BaseEstimator):
             The environment is no module that can be found by its name.
         OSError
             It cannot be written; a model that was there is kept.
+
+        Examples
+        --------
+        >>> from dpsvi.rl import ActorCritic
+        >>> agent = ActorCritic("cartpole", random_state=0).fit(2_000)
+        >>> agent.save("agent")
+        >>> ActorCritic.load("agent").environment
+        'cartpole'
         """
         check_is_fitted(self, "parameters_")
         if not isinstance(self.environment, str):
@@ -303,6 +348,14 @@ class ActorCritic(Training, BaseEstimator):
             The folder holds no model.
         ModelFormatError
             It is damaged, of another kind, or written by a newer version.
+
+        Examples
+        --------
+        >>> from dpsvi.rl import ActorCritic
+        >>> agent = ActorCritic("cartpole", random_state=0).fit(2_000)
+        >>> agent.save("agent")
+        >>> ActorCritic.load("agent").act([0.0, 0.0, 0.0, 0.0]) in (0, 1)
+        True
         """
         arrays, meta = io.load_model(path, kind="actor_critic")
         with io.reading(path):

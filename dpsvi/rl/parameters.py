@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 from dpsvi import engines
 from dpsvi.cluster.options import Cluster
-from dpsvi.cluster.ranks.launcher import launched_size
 from dpsvi.errors import check_choice, check_flag, check_number, resolve_jobs
+from dpsvi.files.launcher import launched_size
 from dpsvi.rl import environments, problem
 from dpsvi.rl.algorithms import ALGORITHMS
 from dpsvi.rl.check import check_constants

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from dpsvi import engines
-from dpsvi.cluster.ranks.launcher import launched_rank
 from dpsvi.cluster.ranks.world import agree
 from dpsvi.errors import ModelFormatError, as_random_state, check_number, resolve_jobs
 from dpsvi.files import io
+from dpsvi.files.launcher import launched_rank
 from dpsvi.rl import play, problem
 from dpsvi.rl.algorithms import ALGORITHMS
 from dpsvi.rl.check import check_environment

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi.base import Items, Model, Shared, ThreadMemory
+from dpsvi.files.notices import notice
 from dpsvi.kernels.code_cache import can_be_kept
 from dpsvi.kernels.jit import compile_local
 from dpsvi.kernels.memory import aligned
@@ -99,7 +100,8 @@ def _reported(name: str):
     """Say that the block compiles, and how long it took, where that is worth a word."""
     started = time.monotonic()
     later = ", once; later fits find the compiled code" * can_be_kept()
-    timer = threading.Timer(_SILENT_SECONDS, log.info, ["%s: compiling%s", name, later])
+    begun = [log, "%s: compiling%s", name, later]
+    timer = threading.Timer(_SILENT_SECONDS, notice, begun)
     timer.daemon = True
     timer.start()
     try:
@@ -109,7 +111,7 @@ def _reported(name: str):
         timer.join()  # it does not outlive the block
     seconds = time.monotonic() - started
     if seconds > _SILENT_SECONDS:
-        log.info("%s: compiled in %.1f s", name, seconds)
+        notice(log, "%s: compiled in %.1f s", name, seconds)
 
 
 def make_task(model: Model, shared: Shared, items: Items, batch_size: int, works) -> Task:

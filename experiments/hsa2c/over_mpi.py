@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 
-from dpsvi.cluster.ranks.launcher import launched_rank
+from dpsvi.files.launcher import launched_rank
 from dpsvi.rl import ActorCritic
 
 

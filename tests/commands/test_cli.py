@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from dpsvi import DPSVIHDP, DPSVILDA, load
+from dpsvi import DPSVIHDP, DPSVILDA, DPSVIGaussianMixture, load
 from dpsvi.__main__ import main, make_parser
 
 FIT = ["--topics", "4", "--passes", "3", "--batch-size", "16", "--quiet", "--no-cache"]
@@ -47,6 +48,7 @@ def run_folder(corpus, tmp_path_factory):
 def test_run_folder_is_complete(run_folder):
     expected = {
         "config.json", "env.json", "metrics.jsonl", "run.log", "topics.csv", "topic_map.json",
+        "topic_words.json",
         "model.safetensors", "model.json", "vocab.txt", "report.html",
     }  # fmt: skip
     assert {p.name for p in run_folder.iterdir()} == expected
@@ -254,16 +256,40 @@ def test_help_is_quick():
     assert not {"numpy", "scipy", "numba", "sklearn"} & set(loaded)
 
 
-def test_every_option_has_a_help_text():
+def test_the_help_of_every_option_has_words():
+    """A default in brackets says nothing of what it is the default of."""
+
     def without(parser):
         for action in parser._actions:
             if isinstance(action, argparse._SubParsersAction):
                 for below in action.choices.values():
                     yield from without(below)
-            elif not action.help:
-                yield parser.prog, action.dest
+            elif action.help != argparse.SUPPRESS:
+                words = re.sub(r"\[.*\]", "", action.help or "")
+                if len(re.findall("[A-Za-z]{2,}", words)) < 2:
+                    yield parser.prog, action.dest, action.help
 
     assert not list(without(make_parser()))
+
+
+def test_the_help_of_a_model_lists_its_parameters(capsys):
+    with pytest.raises(SystemExit):
+        main(["fit", "gaussian_mixture", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "any parameter of DPSVIGaussianMixture" in said
+    for name, value in DPSVIGaussianMixture().get_params().items():
+        assert f"{name}={value!r}" in said
+
+
+def test_others_log_warnings_alone():
+    script = (
+        "import logging\nfrom dpsvi.__main__ import _log_to_stderr\n_log_to_stderr('> ')\n"
+        "for name in ('numexpr.utils', 'dpsvi.commands'):\n"
+        "    logging.getLogger(name).info('info')\n"
+        "    logging.getLogger(name).warning('warning')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stderr == "> warning\n> info\n> warning\n"
 
 
 # --- texts ---------------------------------------------------------------------------------------
@@ -402,16 +428,33 @@ def test_probabilities_of_a_mixture(tmp_path, capsys):
     assert found.shape == (120, 2) and len(set(found[:60].argmax(axis=1))) == 1
     capsys.readouterr()
     assert main(["predict", run, *given, str(out), "--method", "transform"]) == 2
-    assert "this model has ['predict', 'predict_proba', 'score_samples']" in capsys.readouterr().err
+    reason = "has no transform; `dpsvi predict` has predict, predict_proba, score_samples"
+    assert reason in capsys.readouterr().err
+    assert main(["transform", run, *given, str(out)]) == 2
+    assert reason in capsys.readouterr().err
+    assert main(["topics", run]) == 2
+    assert "'gaussian_mixture' model, for which there are predict" in capsys.readouterr().err
     assert main(["predict", run, "--data", str(tmp_path / "no.npy"), "--out", str(out)]) == 3
     assert main(["predict", run, *given, str(tmp_path / "p.txt")]) == 2
     assert main(["evaluate", run, "--corpus", str(tmp_path / "X.npy")]) == 2
-    assert "this model is evaluated on --data" in capsys.readouterr().err
+    assert "'gaussian_mixture' model, whose data are given by --data" in capsys.readouterr().err
+    assert main(["transform", run, "--corpus", str(tmp_path / "X.npy"), "--out", str(out)]) == 2
+    assert "whose data are given by --data" in capsys.readouterr().err
+
+
+def test_transform_of_a_factorisation(tmp_path):
+    X = np.random.default_rng(0).poisson(1.0, size=(20, 8)).astype(float)
+    np.save(tmp_path / "X.npy", X)
+    run, out = str(tmp_path / "run"), tmp_path / "u.npy"
+    given = ["--data", str(tmp_path / "X.npy"), "--out"]
+    assert main(["fit", "poisson_factorization", *given, run, "--passes", "2", "--quiet"]) == 0
+    assert main(["transform", run, *given, str(out)]) == 0
+    np.testing.assert_allclose(np.load(out), load(run).transform(X), rtol=1e-5)
 
 
 def test_a_topic_model_predicts_nothing(run_folder, tmp_path, capsys):
     np.save(tmp_path / "X.npy", np.eye(3))
     given = [str(run_folder), "--data", str(tmp_path / "X.npy")]
     assert main(["predict", *given, "--out", str(tmp_path / "p.npy")]) == 2
-    assert "this command is for ['dp_mixture', 'gaussian_mixture'" in capsys.readouterr().err
+    assert "this command is for dp_mixture, gaussian_mixture" in capsys.readouterr().err
     assert main(["evaluate", *given]) == 2

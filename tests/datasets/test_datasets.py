@@ -92,3 +92,16 @@ def test_command(tmp_path, capsys):
     assert capsys.readouterr().out == "2 documents, 3 words, 3 entries, 7 tokens\n"
     main(["lee"])
     assert capsys.readouterr().out.startswith("300 documents")
+
+
+def test_command_names_what_it_cannot_read(tmp_path, capsys):
+    broken = tmp_path / "docword.y.txt"
+    broken.write_text("2\n3\n3\n1 1 2\n")
+    for path, reason in (
+        ("wiki", "is neither lee nor nytimes nor a file"),
+        (broken, "header NNZ = 3"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main([str(path)])
+        assert ended.value.code == 3
+        assert f"{path}" in (said := capsys.readouterr().err) and reason in said

@@ -9,8 +9,9 @@ from tools.mpiexec import EVERY_MPI, INSTALLED, PYTHONS, faulty, launch
 
 from dpsvi import strategies
 from dpsvi.__main__ import main
-from dpsvi.cluster.ranks import launcher, world
+from dpsvi.cluster.ranks import world
 from dpsvi.errors import LauncherError
+from dpsvi.files import launcher
 
 pytestmark = pytest.mark.mpi
 

@@ -40,6 +40,7 @@ def forms(texts):
     yield pd.Series(texts)
     yield pd.Series(texts, dtype="string")
     yield pd.DataFrame({"text": texts})["text"]
+    yield pd.DataFrame({"text": texts})
     yield iter(texts)
 
 
@@ -77,6 +78,16 @@ def test_all_forms_of_texts_are_the_same_corpus(texts):
 def test_polars_columns(texts):
     pl = pytest.importorskip("polars")
     assert as_corpus(pl.Series(texts)).vocabulary == as_corpus(texts).vocabulary
+    assert as_corpus(pl.DataFrame({"text": texts})).vocabulary == as_corpus(texts).vocabulary
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_of_several_columns_that_of_texts_is_named(texts, library):
+    frame = pytest.importorskip(library).DataFrame
+    table = frame({"id": range(3), "text": texts[:3]})
+    for fit in (as_corpus, DPSVILDA().fit):
+        with pytest.raises(CorpusFormatError, match=r"2 columns, .* alone, as X\['text'\]"):
+            fit(table)
 
 
 def test_lists_of_words_are_counted_as_they_are(tokens):
@@ -187,3 +198,61 @@ def test_mappings_and_the_words_beside_a_file(tmp_path):
     (tmp_path / "vocab.x.txt").write_text("cat\ndog\ncow\n")
     lda = DPSVILDA(n_components=2, max_iter=1).fit(tmp_path / "docword.x.txt")
     assert lda.vocabulary_ == ("cat", "dog", "cow")
+
+
+# --- words and their order -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def corpus(texts):
+    return as_corpus(texts)
+
+
+def in_other_order(corpus, order):
+    """The same documents, with words in another order."""
+    words = tuple(corpus.vocabulary[i] for i in order)
+    return as_corpus(corpus.to_csr()[:, order], words)
+
+
+def test_words_are_known_by_their_names(corpus):
+    lda = DPSVILDA(n_components=2, max_iter=3, random_state=0).fit(corpus)
+    other = in_other_order(corpus, np.random.default_rng(0).permutation(corpus.n_features))
+    np.testing.assert_allclose(lda.transform(other), lda.transform(corpus), rtol=1e-4)
+    some = in_other_order(corpus, [3, 1])
+    with pytest.warns(CorpusWarning, match="empty"):
+        few = as_corpus(some.to_csr() @ np.eye(corpus.n_features)[[3, 1]], corpus.vocabulary)
+    np.testing.assert_allclose(lda.transform(some), lda.transform(few), rtol=1e-4)
+    with pytest.raises(ValueError, match="the word 'zebra', which DPSVILDA was not fitted with"):
+        lda.transform(as_corpus([[1, 2]], ["cat", "zebra"]))
+
+
+def test_known_words_of_a_frame_in_another_order(texts, corpus):
+    import pandas as pd
+
+    lda = DPSVILDA(n_components=2, max_iter=3, random_state=0).fit(texts)
+    frame = pd.DataFrame(corpus.to_csr().toarray(), columns=corpus.vocabulary)
+    np.testing.assert_allclose(
+        lda.transform(frame[frame.columns[::-1]]), lda.transform(frame), rtol=1e-4
+    )
+
+
+def test_new_words_may_come_in_any_place(corpus):
+    settings = dict(n_components=2, random_state=0, grow_vocabulary=True)
+    first = in_other_order(corpus, range(5))
+    lda = DPSVILDA(**settings).partial_fit(first)
+    again = DPSVILDA(**settings).partial_fit(first).partial_fit(corpus)
+    lda.partial_fit(in_other_order(corpus, range(corpus.n_features)[::-1]))
+    assert lda.vocabulary_[:5] == corpus.vocabulary[:5]
+    assert {*lda.vocabulary_} == {*corpus.vocabulary}
+    order = [lda.vocabulary_.index(word) for word in corpus.vocabulary]
+    np.testing.assert_allclose(lda.components_[:, order], again.components_, rtol=0.05, atol=0.5)
+
+
+def test_words_behind_a_vectorizer(texts):
+    pipeline = make_pipeline(CountVectorizer(max_df=0.5), DPSVILDA(2, random_state=0)).fit(texts)
+    lda, words = pipeline[-1], pipeline[0].get_feature_names_out()
+    numbers = lda.top_words(5)
+    assert lda.top_words(5, words=words) == [[words[i] for i in topic] for topic in numbers]
+    assert lda.top_words(5, words=pipeline[0].vocabulary_) == lda.top_words(5, words=words)
+    with pytest.raises(ValueError, match="there are 2 words, the model has 10"):
+        lda.top_words(5, words=["cat", "dog"])

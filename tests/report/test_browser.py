@@ -4,13 +4,10 @@ import html
 import json
 import re
 
+import numpy as np
 import pytest
 from tools.browser import browse, needs_chromium
-from tools.run_folders import (
-    HOSTILE,
-    data_of,
-    make_run,
-)
+from tools.run_folders import HOSTILE, data_of, distributions, make_run
 
 from dpsvi.report import write_report
 
@@ -67,6 +64,48 @@ def test_page_without_a_file_runs_in_a_browser(run, tmp_path, name):
     dom, logged = browse(write_report(run).as_uri(), tmp_path / "profile")
     assert logged == []
     assert 'data-ready="yes"' in dom
+
+
+@needs_chromium
+def test_relevance_ranks_words_anew(run, tmp_path):
+    """As computed here, and the search follows."""
+    vocabulary, components = distributions()
+    overall = components.mean(axis=0)
+    topics = [
+        {"topic": k, "words": list(zip(vocabulary, row, overall, strict=True)), "documents": []}
+        for k, row in enumerate(components.tolist())
+    ]
+    topics[3]["documents"] = [[12, 0.75, "<b>a text</b>"]]
+    content = {"corpus": {}, "topics": topics}
+    (run / "topic_words.json").write_text(json.dumps(content, default=float))
+    seen = probe(
+        write_report(run),
+        tmp_path / "profile",
+        """
+        const card = () => document.querySelector("[aria-label='Topic 3']");
+        const words = () => [...card().querySelectorAll("bdi[title]")].map((w) => w.textContent);
+        const slider = document.getElementById("relevance");
+        const move = (value) => {
+          slider.value = value;
+          slider.dispatchEvent(new Event("input"));
+          return words();
+        };
+        seen.words = [move("0.4"), move("1")];
+        seen.said = document.querySelector("[for=relevance]").textContent;
+        move("0.4");
+        const search = document.getElementById("search");
+        search.value = words()[0];
+        search.dispatchEvent(new Event("input"));
+        seen.hit = card().querySelector(".hit bdi").textContent === words()[0];
+        seen.text = card().querySelector(".examples li").textContent;
+    """,
+    )
+    p = components[3]
+    for shown, r in zip(seen["words"], (0.4, 1), strict=True):
+        relevance = r * np.log(p) + (1 - r) * np.log(p / overall)
+        assert shown == [vocabulary[w] for w in np.argsort(-relevance)[:20]]
+    assert seen["said"] == "1.0" and seen["hit"]
+    assert seen["text"] == "12: 75.0% <b>a text</b>"
 
 
 @needs_chromium

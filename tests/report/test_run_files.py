@@ -126,6 +126,20 @@ def test_topic_map_is_optional(run):
     assert '<aside class="notes"' not in page
 
 
+WORDS = """{"corpus": {"words": 9}, "topics": [
+    {"topic": %s, "words": [["cat", %s, 0.1]], "documents": [[7, 0.9, "a cat"]]}]}"""
+
+
+def test_more_words_and_documents_are_optional(run):
+    (run / "topic_words.json").write_text(WORDS % (0, 0.5))
+    page = write_report(run).read_text()
+    found = {topic["topic"]: topic for topic in data_of(page)["topics"]}
+    assert found[0]["ranked"] == [["cat", 0.5, 0.1]]
+    assert found[0]["documents"] == [[7, 0.9, "a cat"]]
+    assert found[1]["ranked"] == found[1]["documents"] == []
+    assert "<li>words <b>9</b></li>" in page
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -144,6 +158,10 @@ def test_topic_map_is_optional(run):
         ("topic_map.json", '[{"topic": 99, "x": 1, "y": 1}]', "topic 99 is not in topics.csv"),
         ("topic_map.json", '[{"topic": 0, "x": NaN, "y": 1}]', "nan is not a finite number"),
         ("topic_map.json", "[]", "places 0 of 20 topics"),
+        ("topic_words.json", "[]", "topic_words.json: no corpus or no topics"),
+        ("topic_words.json", '{"corpus": {"words": "x"}}', "'x' is not a number"),
+        ("topic_words.json", WORDS % (99, 0.5), "topic 99 is not in topics.csv"),
+        ("topic_words.json", WORDS % (0, 1.5), "1.5 is not a finite number in [0, 1]"),
     ],
 )
 def test_malformed_file_is_refused(run, name, content, message):

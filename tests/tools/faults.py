@@ -25,11 +25,11 @@ if __name__ == "__main__":  # ranks that stay fit all models, some of which need
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.worker import Worker
-from dpsvi.cluster.ranks.launcher import launched_rank
 from dpsvi.cluster.transports import channel, chunks, messages
 from dpsvi.cluster.transports.buffers import Place
 from dpsvi.cluster.transports.window import Window
 from dpsvi.errors import DivergedError
+from dpsvi.files.launcher import launched_rank
 
 _SLOW = 0.05  # seconds a turn
 

@@ -27,7 +27,8 @@ def test_progress_is_a_line_where_there_is_no_terminal(verbose):
     argv = [sys.executable, "-c", SHOWN, str(verbose)]
     done = subprocess.run(argv, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout == ""
-    assert re.fullmatch(LINE if verbose else "", done.stderr), done.stderr
+    shown = re.sub("dpsvi: lda: compil.*\n", "", done.stderr)  # the machine may be new, or busy
+    assert re.fullmatch(LINE if verbose else "", shown), done.stderr
 
 
 @pytest.mark.parametrize("kept", [False, True])

@@ -19,11 +19,11 @@ from dpsvi.cluster.contracts import DROPPED, LONGEST, POLLS, UNREADABLE
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.ranks.heartbeat import SILENT, Heartbeat
-from dpsvi.cluster.ranks.launcher import launched_with_ulfm
 from dpsvi.cluster.ranks.world import World
 from dpsvi.cluster.transports.messages import Message, Pool, deliver
 from dpsvi.cluster.transports.window import opened
 from dpsvi.errors import DivergedError, LostRankError
+from dpsvi.files.launcher import launched_with_ulfm
 from dpsvi.training.job import Job
 from dpsvi.training.signals import Deferred
 

@@ -12,15 +12,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 
-from dpsvi.cluster.ranks.launcher import (
+from dpsvi.cluster.transports.channel import Channel
+from dpsvi.cluster.transports.messages import Pool
+from dpsvi.errors import FAILURE, LOST, DroppedError, LauncherError, LostRankError
+from dpsvi.files.launcher import (
     LAUNCHERS,
     check_wheel,
     launched_size,
     launched_with_ulfm,
 )
-from dpsvi.cluster.transports.channel import Channel
-from dpsvi.cluster.transports.messages import Pool
-from dpsvi.errors import FAILURE, LOST, DroppedError, LauncherError, LostRankError
 from dpsvi.training.signals import Deferred
 
 _TAG_AGREE = 7

@@ -125,6 +125,18 @@ class VirtualCluster(Cluster):
     ------
     ValueError, TypeError
         An option is out of its range, or `master_works` is true.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpsvi import DPSVILDA, VirtualCluster
+    >>> from dpsvi.cluster.virtual import TEN_GIGABIT, Timing
+    >>> timing = Timing(step=1e-4, value=1e-7)  # seconds; by default they are measured
+    >>> eight = VirtualCluster(n_workers=8, network=TEN_GIGABIT, timing=timing)
+    >>> X = np.random.default_rng(0).poisson(1.0, size=(400, 20))
+    >>> lda = DPSVILDA(2, engine="simulated", cluster=eight, batch_size=8, random_state=0).fit(X)
+    >>> lda.history_[-1]["seconds"] < 1  # of the virtual clock
+    True
     """
 
     n_workers: int = 1
@@ -153,7 +165,13 @@ class VirtualCluster(Cluster):
             raise ValueError("master_works=True cannot be simulated")
 
     def slowdown(self, n_threads: int, timing: Timing) -> float:
-        """How many times longer a step takes with `n_threads` in every worker."""
+        """How many times longer a step takes with `n_threads` in every worker.
+
+        Examples
+        --------
+        >>> VirtualCluster(cores=4).slowdown(2, Timing(step=1e-4, value=1e-7, contention=0.1))
+        1.1
+        """
         k = n_threads * min(self.workers_a_node, self.n_workers)
         cores = self.cores or k
         on_cores = min(k, cores)

@@ -105,6 +105,17 @@ class HierarchicalEstimator(ArrayEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIHierarchicalRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> groups, X = np.repeat(["a", "b"], 100), rng.normal(size=(200, 1))
+        >>> y = np.repeat([1.0, 3.0], 100) * X[:, 0] + 0.1 * rng.normal(size=200)
+        >>> regressor = DPSVIHierarchicalRegressor(random_state=0).fit(X, y, groups)
+        >>> regressor.group_coef_[:, 0].round(1)
+        array([1., 3.])
         """
         return self._fit(X, y, groups=groups, sample_weight=sample_weight)
 
@@ -125,6 +136,19 @@ class HierarchicalEstimator(ArrayEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIHierarchicalRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> groups, X = np.repeat(["a", "b"], 100), rng.normal(size=(200, 1))
+        >>> y = np.repeat([1.0, 3.0], 100) * X[:, 0] + 0.1 * rng.normal(size=200)
+        >>> regressor = DPSVIHierarchicalRegressor(random_state=0)
+        >>> for some in (groups == "a", groups == "b"):
+        ...     regressor = regressor.partial_fit(X[some], y[some], groups[some])
+        >>> regressor.n_iter_
+        2
         """
         return self._partial_fit(X, y, groups=groups, sample_weight=sample_weight)
 

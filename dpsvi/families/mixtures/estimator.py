@@ -287,7 +287,17 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
         return draw_points(draw["means"], draw["covariances"], y, rng).astype(self._dtype)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Responsibilities of the components for each point, of shape (n_samples, K)."""
+        """Responsibilities of the components for each point, of shape (n_samples, K).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
+        >>> mixture = DPSVIGaussianMixture(2, random_state=0).fit(X)
+        >>> mixture.predict_proba(X[:3]).max(axis=1).round(3)
+        array([1., 1., 1.])
+        """
         check_is_fitted(self, "_state")
         items = self._read(X, reset=False)
         resp = np.empty((count(items), len(self.weights_)))
@@ -295,7 +305,18 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
         return resp.astype(self._dtype, copy=False)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The component with the highest responsibility for each point, (n_samples,)."""
+        """The component with the highest responsibility for each point, (n_samples,).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
+        >>> mixture = DPSVIGaussianMixture(2, random_state=0).fit(X)
+        >>> groups = mixture.predict(X)
+        >>> len(set(groups[:100])), len(set(groups))
+        (1, 2)
+        """
         return self.predict_proba(X).argmax(axis=1)
 
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
@@ -307,6 +328,14 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
         y : ignored
         **fit_params
             What `fit` takes besides, as `sample_weight`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
+        >>> len(set(DPSVIGaussianMixture(2, random_state=0).fit_predict(X)))
+        2
         """
         return self.fit(X, y, **fit_params).predict(X)
 
@@ -320,13 +349,33 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
 
         ``ln sum_k exp(E ln pi_k + E ln N(x | mu_k, Lambda_k^-1))``, a lower bound of the log of
         the predictive density and, in scikit-learn's estimator too, the point's term of the ELBO.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
+        >>> mixture = DPSVIGaussianMixture(2, random_state=0).fit(X)
+        >>> usual, odd = mixture.score_samples([[0, 0], [30, 30]])
+        >>> bool(usual > -5 > odd)
+        True
         """
         check_is_fitted(self, "_state")
         bounds = self._bounds(self._state, self._read(X, reset=False))
         return bounds.astype(self._dtype, copy=False)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean of :meth:`score_samples`."""
+        """Mean of :meth:`score_samples`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
+        >>> mixture = DPSVIGaussianMixture(2, random_state=0).fit(X)
+        >>> mixture.score(X) > DPSVIGaussianMixture(1).fit(X).score(X)
+        True
+        """
         return float(self.score_samples(X).mean(dtype=np.float64))
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -341,6 +390,16 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
         X : ndarray of shape (n_samples, n_features_in_)
         y : ndarray of shape (n_samples,)
             Component of each, ascending.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
+        >>> mixture = DPSVIGaussianMixture(2, random_state=0).fit(X)
+        >>> points, components = mixture.sample(50)
+        >>> points.shape, components.shape
+        ((50, 2), (50,))
         """
         check_is_fitted(self, "_state")
         check_number("n_samples", n_samples, low=1, integer=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
@@ -33,30 +34,31 @@ class Documents:
         if texts is not None:
             corpus = self._count_words(texts, reset, grow)
         elif _is_array_like(X):
-            if not reset and "feature_names_in_" not in self.__dict__:  # else validate_data looks
-                self._check_words(getattr(X, "columns", None))
+            columns = _names_of_columns(X)
             wider = grow and not reset and np.shape(X)[1:] > (self.n_features_in_,)
             X = validate_data(
                 self, X, reset=reset or wider, accept_sparse="csr", ensure_non_negative=True,
                 dtype=[np.float64, np.float32, np.int64, np.int32],
             )  # fmt: skip
-            names = getattr(self, "feature_names_in_", None)
+            names = getattr(self, "feature_names_in_", columns)
             corpus = as_corpus(X, vocabulary=names, allow_fractional=True)
         else:
             known = reset or grow or isinstance(X, (str, os.PathLike, Corpus))
             corpus = as_corpus(X, n_features=None if known else self.n_features_in_)
         if reset:
             self.n_features_in_, self.vocabulary_ = corpus.n_features, corpus.vocabulary
-        elif not grow and corpus.n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {corpus.n_features} words, but {type(self).__name__} was fitted with "
-                f"{self.n_features_in_}; grow_vocabulary=True lets partial_fit add words"
-            )
-        elif corpus.n_features >= self.n_features_in_:  # a stream need not hold the last word
-            self._check_words(corpus.vocabulary)
-            if grow:
+        else:
+            corpus = self._with_known_words(corpus, grow)
+            if not grow and corpus.n_features != self.n_features_in_:
+                raise ValueError(
+                    f"X has {corpus.n_features} words, but {type(self).__name__} was fitted with "
+                    f"{self.n_features_in_}; grow_vocabulary=True lets partial_fit add words"
+                )
+            if grow and corpus.n_features >= self.n_features_in_:  # it need not hold the last word
                 self.n_features_in_ = corpus.n_features
                 self.vocabulary_ = corpus.vocabulary or self.vocabulary_
+                if "feature_names_in_" in vars(self):
+                    self.feature_names_in_ = np.array(self.vocabulary_, object)
         return as_items(corpus.offsets, corpus.index, corpus.value, FLOAT)
 
     def _count_words(self, texts, reset, grow) -> Corpus:
@@ -91,16 +93,23 @@ class Documents:
     def _readable(self, X, items):
         return Corpus(*items, self.n_features_in_, self.vocabulary_)
 
-    def _check_words(self, words) -> None:
-        words, known = (() if w is None else w for w in (words, self.vocabulary_))
-        if isinstance(words, tuple) and words[: len(known)] == known[: len(words)]:
-            return  # a loop takes milliseconds over 100,000 words
-        for i, (new, old) in enumerate(zip(words, known, strict=False)):
-            if isinstance(new, str) and new != old:
+    def _with_known_words(self, corpus, grow) -> Corpus:
+        """`corpus` with its words numbered as in the fit, by their names, and new ones behind."""
+        words, known = corpus.vocabulary, self.vocabulary_
+        if words is None or known is None or words == known:
+            return corpus
+        number = {word: i for i, word in enumerate(known)}
+        for word in words:
+            if number.setdefault(word, len(number)) >= len(known) and not grow:
                 raise ValueError(
-                    f"the vocabulary of X has {new!r} as word {i}, that of the fit {old!r}; "
-                    "new words must follow the known ones"
+                    f"X has the word {word!r}, which {type(self).__name__} was not fitted with; "
+                    "grow_vocabulary=True lets partial_fit add words"
                 )
+        numbers = np.array([number[word] for word in words], np.int32)
+        entries = corpus.value.copy(), numbers[corpus.index], corpus.offsets.copy()
+        matrix = csr_array(entries, (corpus.n_items, len(number)))
+        matrix.sort_indices()
+        return Corpus.from_csr(matrix, tuple(number))
 
     def __sklearn_tags__(self) -> Any:
         """Tags of scikit-learn: sparse input, counts, dtype kept."""
@@ -109,6 +118,12 @@ class Documents:
         tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float32", "float64"]
         return tags
+
+
+def _names_of_columns(X) -> tuple[str, ...] | None:
+    """The words that the columns of a data frame are named by."""
+    columns = tuple(getattr(X, "columns", ()))
+    return columns if columns and all(isinstance(name, str) for name in columns) else None
 
 
 def _is_array_like(X) -> bool:

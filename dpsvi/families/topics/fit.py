@@ -153,6 +153,13 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         KeyboardInterrupt
             By Ctrl-C, after the step that training was in; the model so far is kept, and
             ``interrupted_`` is not 0.
+
+        Examples
+        --------
+        >>> from dpsvi import DPSVILDA
+        >>> texts = ["a cat and a dog", "one two three", "cat, dog, cat", "two three two"] * 5
+        >>> DPSVILDA(n_components=2, random_state=0).fit(texts).n_features_in_
+        6
         """
         return self._fit(X, y)
 
@@ -176,6 +183,17 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
             As `fit`; the estimator is as it was.
         KeyboardInterrupt
             As `fit`; the model so far is kept.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVILDA
+        >>> X = np.kron(np.eye(2, dtype=int), np.ones((20, 6), dtype=int))  # two subjects
+        >>> lda = DPSVILDA(n_components=2, random_state=0)
+        >>> for some in np.random.default_rng(0).permutation(X).reshape(4, 10, 12):
+        ...     lda = lda.partial_fit(some)
+        >>> lda.n_iter_
+        4
         """
         return self._partial_fit(X, y, grow=self.grow_vocabulary)
 

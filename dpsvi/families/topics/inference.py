@@ -159,6 +159,16 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         -------
         ndarray of shape (n_documents, n_components)
             Rows sum to 1; a document without known words gets the prior mean.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVILDA
+        >>> X = np.kron(np.eye(2, dtype=int), np.ones((20, 6), dtype=int))  # two subjects
+        >>> lda = DPSVILDA(n_components=2, random_state=0).fit(X)
+        >>> theta = lda.transform(X)
+        >>> theta.shape, bool(theta[0].argmax() != theta[-1].argmax())
+        ((40, 2), True)
         """
         check_is_fitted(self, "_state")
         check_flag("normalize", normalize)
@@ -188,6 +198,15 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             ``"completion"``: half of each document's tokens is predicted from the other half
             (:mod:`dpsvi.evaluation.completion`).  ``"bound"``: exp of minus the variational bound
             per token, topics fixed (perplexity A, Hoffman et al. 2010); an upper bound.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVILDA
+        >>> X = np.kron(np.eye(2, dtype=int), np.ones((20, 6), dtype=int))  # two subjects
+        >>> lda = DPSVILDA(n_components=2, random_state=0).fit(X)
+        >>> bool(6 < lda.perplexity(X) < 12)  # a topic has 6 words, both together 12
+        True
         """
         check_choice("kind", kind, ["completion", "bound"])
         if kind == "completion":
@@ -196,7 +215,17 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return float(np.exp(-self._bound_per_token(self._read(X, reset=False))))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Held-out log-likelihood per token in nats, by document completion; higher is better."""
+        """Held-out log-likelihood per token in nats, by document completion; higher is better.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVILDA
+        >>> X = np.kron(np.eye(2, dtype=int), np.ones((20, 6), dtype=int))  # two subjects
+        >>> lda = DPSVILDA(n_components=2, random_state=0).fit(X)
+        >>> bool(np.isclose(np.exp(-lda.score(X)), lda.perplexity(X)))
+        True
+        """
         return self.evaluate(X).log_likelihood
 
     def evaluate(self, X: Any, seed: int = 0) -> completion.Completion:
@@ -211,6 +240,16 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Returns
         -------
         Completion
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVILDA
+        >>> X = np.kron(np.eye(2, dtype=int), np.ones((20, 6), dtype=int))  # two subjects
+        >>> lda = DPSVILDA(n_components=2, random_state=0).fit(X)
+        >>> found = lda.evaluate(X)
+        >>> found.perplexity < found.unigram_perplexity
+        True
         """
         check_is_fitted(self, "_state")
         return self._complete(self._state, self._read(X, reset=False), seed)

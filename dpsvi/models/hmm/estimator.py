@@ -238,6 +238,15 @@ class DPSVIHMM(Inference, Incremental, ArrayEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> states = np.tile(np.repeat([0, 1], 10), 20)
+        >>> X = 5.0 * states[:, None] + np.random.default_rng(0).normal(size=(400, 2))
+        >>> hmm = DPSVIHMM(n_components=2, random_state=0).fit(X, lengths=[100] * 4)
+        >>> sorted(hmm.means_[:, 0].round().astype(int).tolist())
+        [0, 5]
         """
         return self._fit(X, y, lengths=lengths)
 
@@ -255,6 +264,17 @@ class DPSVIHMM(Inference, Incremental, ArrayEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> states = np.tile(np.repeat([0, 1], 10), 20)
+        >>> X = 5.0 * states[:, None] + np.random.default_rng(0).normal(size=(400, 2))
+        >>> hmm = DPSVIHMM(n_components=2, random_state=0)
+        >>> for sequence in X.reshape(4, 100, 2):
+        ...     hmm = hmm.partial_fit(sequence)
+        >>> hmm.n_iter_
+        4
         """
         return self._partial_fit(X, y, lengths=lengths)
 

@@ -54,6 +54,17 @@ class Inference:
             compare with :meth:`score`; of ``"map"`` the expected number of steps whose state is
             right.
         states : int ndarray of shape (n_samples,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIHMM
+        >>> states = np.tile(np.repeat([0, 1], 10), 20)
+        >>> X = 5.0 * states[:, None] + np.random.default_rng(0).normal(size=(400, 2))
+        >>> hmm = DPSVIHMM(n_components=2, random_state=0).fit(X, lengths=[100] * 4)
+        >>> log_probability, states = hmm.decode(X[:20])
+        >>> states.shape, len(set(states))
+        ((20,), 2)
         """
         check_is_fitted(self, "_state")
         algorithm = self.algorithm if algorithm is None else algorithm
@@ -69,7 +80,19 @@ class Inference:
         return float(value.sum()), path
 
     def predict(self, X: Any, lengths: ArrayLike | None = None) -> np.ndarray:
-        """The states of :meth:`decode`, (n_samples,)."""
+        """The states of :meth:`decode`, (n_samples,).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIHMM
+        >>> states = np.tile(np.repeat([0, 1], 10), 20)
+        >>> X = 5.0 * states[:, None] + np.random.default_rng(0).normal(size=(400, 2))
+        >>> hmm = DPSVIHMM(n_components=2, random_state=0).fit(X, lengths=[100] * 4)
+        >>> found = hmm.predict(X, lengths=[100] * 4)
+        >>> bool(np.mean(found == states) in (0, 1))
+        True
+        """
         return self.decode(X, lengths)[1]
 
     def fit_predict(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> np.ndarray:
@@ -78,11 +101,32 @@ class Inference:
         Parameters
         ----------
         X, y, lengths : as in `fit`
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIHMM
+        >>> states = np.tile(np.repeat([0, 1], 10), 20)
+        >>> X = 5.0 * states[:, None] + np.random.default_rng(0).normal(size=(400, 2))
+        >>> DPSVIHMM(n_components=2, random_state=0).fit_predict(X, lengths=[100] * 4).shape
+        (400,)
         """
         return self.fit(X, y, lengths=lengths).predict(X, lengths)
 
     def predict_proba(self, X: Any, lengths: ArrayLike | None = None) -> np.ndarray:
-        """Posteriors of the states at each step given its sequence, (n_samples, K)."""
+        """Posteriors of the states at each step given its sequence, (n_samples, K).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIHMM
+        >>> states = np.tile(np.repeat([0, 1], 10), 20)
+        >>> X = 5.0 * states[:, None] + np.random.default_rng(0).normal(size=(400, 2))
+        >>> hmm = DPSVIHMM(n_components=2, random_state=0).fit(X, lengths=[100] * 4)
+        >>> posterior = hmm.predict_proba(X[:20])
+        >>> posterior.shape, bool(np.allclose(posterior.sum(axis=1), 1))
+        ((20, 2), True)
+        """
         check_is_fitted(self, "_state")
         items = dense_items(*self._sequences(X, lengths))
         return self._infer(self._state, items, posteriors=True)[1].astype(self._dtype, copy=False)
@@ -98,13 +142,34 @@ class Inference:
         ``ln p~(x_t | x_1 ... x_{t-1})`` under the sub-normalised weights; their sum over a sequence
         is ln Z~, a lower bound of the log of its predictive density.  (hmmlearn's method of this
         name returns what :meth:`score` and :meth:`predict_proba` do.)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIHMM
+        >>> states = np.tile(np.repeat([0, 1], 10), 20)
+        >>> X = 5.0 * states[:, None] + np.random.default_rng(0).normal(size=(400, 2))
+        >>> hmm = DPSVIHMM(n_components=2, random_state=0).fit(X, lengths=[100] * 4)
+        >>> hmm.score_samples(X[:20]).shape
+        (20,)
         """
         check_is_fitted(self, "_state")
         items = dense_items(*self._sequences(X, lengths))
         return self._infer(self._state, items)[0].astype(self._dtype, copy=False)
 
     def score(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> float:
-        """Sum of :meth:`score_samples`, as in hmmlearn of all sequences together."""
+        """Sum of :meth:`score_samples`, as in hmmlearn of all sequences together.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIHMM
+        >>> states = np.tile(np.repeat([0, 1], 10), 20)
+        >>> X = 5.0 * states[:, None] + np.random.default_rng(0).normal(size=(400, 2))
+        >>> hmm = DPSVIHMM(n_components=2, random_state=0).fit(X, lengths=[100] * 4)
+        >>> bool(np.isclose(hmm.score(X[:100]), hmm.score_samples(X[:100]).sum()))
+        True
+        """
         check_is_fitted(self, "_state")
         X, offsets = self._sequences(X, lengths, y)
         return float(self._infer(self._state, dense_items(X, offsets))[0].sum())
@@ -125,6 +190,17 @@ class Inference:
         -------
         X : ndarray of shape (n_samples, n_features_in_)
         states : int ndarray of shape (n_samples,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIHMM
+        >>> states = np.tile(np.repeat([0, 1], 10), 20)
+        >>> X = 5.0 * states[:, None] + np.random.default_rng(0).normal(size=(400, 2))
+        >>> hmm = DPSVIHMM(n_components=2, random_state=0).fit(X, lengths=[100] * 4)
+        >>> points, states = hmm.sample(30)
+        >>> points.shape, states.shape
+        ((30, 2), (30,))
         """
         check_is_fitted(self, "_state")
         check_number("n_samples", n_samples, low=1, integer=True)

@@ -87,18 +87,68 @@ def test_ratios_of_a_race():
     from experiments.dpsgd import race
 
     def record(seed, entrant, passes, seconds):
-        errors = None if passes is None else [0.1]
         return {"problem": "p", "seed": seed, "entrant": entrant, "mark": 0.1, "passes": passes,
-                "seconds": seconds, "errors": errors}  # fmt: skip
+                "step": "optimal", "seconds": seconds, "processor": [2 * s for s in seconds],
+                "errors": [0.1] * len(seconds)}  # fmt: skip
 
     lines = race.table([
         record(0, "peer", 2, [1.0, 2.0, 9.0]), record(1, "peer", 2, [3.0]),
-        record(0, "ours", 1, [0.5]), record(1, "ours", None, None),
-        record(0, "other", None, None), record(1, "other", None, None),
+        record(0, "ours", 1, [0.5]), record(1, "ours", None, []),
+        record(0, "other", None, []), record(1, "other", None, []),
     ])  # fmt: skip
-    assert "| peer | 2 of 2 | 2 | 2.500 | 0.1000 | 1.00 (1.00-1.00) |" in lines[2]
-    assert "| ours | 1 of 2 | 1 | 0.500 | 0.1000 | 4.00 (4.00-4.00) |" in lines[3]
-    assert "| other | 0 of 2 |" in lines[4]
+    end = "0.1000 | 1.00 (1.00-1.00) | 1.00 (1.00-1.00) |"
+    assert f"| peer | optimal | 2 of 2 | 2 | 2.500 | 5.000 | {end}" in lines[2]
+    end = "0.1000 | 4.00 (4.00-4.00) | 4.00 (4.00-4.00) |"
+    assert f"| ours | optimal | 1 of 2 | 1 | 0.500 | 1.000 | {end}" in lines[3]
+    assert "| other | optimal | 0 of 2 |" in lines[4]
+    assert {line.count("|") for line in lines} == {12}
+
+
+def test_both_sides_of_a_race_choose_from_the_same_step_sizes():
+    from sklearn.linear_model import SGDClassifier
+
+    from dpsvi import DPSGD
+    from experiments.dpsgd import entrants
+
+    theirs, ours = entrants.schedules(1e-4)
+    assert theirs.keys() == ours.keys()
+    t = np.arange(2000)
+    for name, parameters in theirs.items():
+        found = DPSGD(**ours[name]).rates(t)
+        SGDClassifier(**parameters)._validate_params()
+        if name == "optimal":  # scikit-learn's documentation: 1 / (alpha (t0 + t)), t0 = 1000 here
+            expected = 1 / (1e-4 * (1000 + t))
+        elif parameters["learning_rate"] == "constant":
+            expected = np.full(len(t), parameters["eta0"])
+        else:
+            expected = parameters["eta0"] / (1 + t) ** parameters["power_t"]
+        np.testing.assert_allclose(found, expected)
+
+
+def test_a_step_size_is_chosen_without_test_data():
+    """Of two the one that is at the mark with fewer passes; a thread more takes the same one."""
+    from sklearn.linear_model import SGDClassifier
+
+    from experiments.dpsgd import tune
+    from experiments.dpsgd.entrants import Entrant, Problem
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = (X[:, 0] > 0).astype(int)
+
+    def make(step, seed, passes):
+        return SGDClassifier(
+            loss="log_loss", random_state=seed, learning_rate="constant", max_iter=passes or 5,
+            tol=None, **step,
+        )  # fmt: skip
+
+    steps = {"slow": {"eta0": 1e-9}, "fast": {"eta0": 0.1}}
+    problem = Problem("p", (X, y, np.full_like(X, np.nan), 1 - y), {
+        "one": Entrant(make, steps), "two": Entrant(make, {"only": steps["fast"]}, like="one"),
+    })  # fmt: skip
+    found = tune.tuned(problem)
+    assert found.ends == found.choices["one"].step == "fast" and found.mark < 0.1
+    assert found.choices["two"] == found.choices["one"]
 
 
 def test_full_gradient_of_the_theorem(rng):

@@ -2,9 +2,10 @@
 
 The mark is the test error at which the first entrant ends with its own stopping rule, the median of
 all seeds.  Step sizes come from a validation split (:mod:`experiments.dpsgd.tune`).  Each entrant
-gets as many passes as its own curve, with the same seed, needs to be at or below the mark, and the
-whole call of its fit with so many passes is timed: all entrants in turn, `rounds` times, medians.
-All code is compiled before, and BLAS has one thread.  Processor time is that of all threads.
+gets as many passes as its own curve, with the same seed, needs to be at or below the mark (60 at
+most), and the whole call of its fit with so many passes is timed: all entrants in turn, `rounds`
+times, medians.  All code is compiled before, and BLAS has one thread.  Processor time is that of
+all threads.
 """
 
 from __future__ import annotations

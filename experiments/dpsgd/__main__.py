@@ -12,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from experiments.dpsgd import data, race, theorem
+from experiments.dpsgd import data, race, theorem, trial
 from experiments.dpsgd.entrants import Problem, logistic, network
 from experiments.dpsgd.tune import SEEDS
 from experiments.provenance import described, provenance
@@ -47,7 +47,6 @@ def main(argv=None) -> None:
     parser.add_argument("--labels", help="a line for each document: train or test, tab, class")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3, help="timings of each fit [%(default)s]")
-    parser.add_argument("--steps", type=int, default=1024, help="T of the sweeps [%(default)s]")
     parser.add_argument("--out", type=Path, default=Path("experiments/results/dpsgd"))
     args = parser.parse_args(argv)
     if (args.corpus is None) != (args.labels is None):
@@ -57,19 +56,20 @@ def main(argv=None) -> None:
         "experiments.dpsgd", argv, ["numpy", "numba", "scikit-learn"],
         {"fits": list(range(args.seeds)), "split": 0, "tuning": SEEDS},
     )  # fmt: skip
-    for part in (race, theorem):
-        name = part.__name__.rsplit(".", 1)[-1]
-        if args.only not in (None, name):
-            continue
-        if part is race:
-            rows = [r for p in problems(args) for r in race.run(p, args.seeds, args.rounds)]
-        else:
-            rows = theorem.run(args.steps, args.seeds)
-            theorem.plot(rows, args.steps, args.out / "theorem.png")
-        stem = args.out / name
-        stem.with_suffix(".json").write_text(json.dumps({**source, "rows": rows}, indent=1) + "\n")
-        lines = [f"# {part.__doc__.splitlines()[0]}", "", described(source), "", *part.table(rows)]
-        stem.with_suffix(".md").write_text("\n".join(lines) + "\n")
+    if args.only != "theorem":
+        rows = [r for p in problems(args) for r in race.run(p, args.seeds, args.rounds)]
+        write(args.out / "race", race.__doc__, source, rows, race.table(rows))
+    if args.only != "race":
+        rows = theorem.run(args.seeds)
+        write(args.out / "theorem", theorem.__doc__, source, rows, trial.table(rows))
+        trial.plot(rows, args.out / "theorem.png")
+
+
+def write(stem: Path, title: str, source: dict, rows: list[dict], table: list[str]) -> None:
+    """Write records as JSON and a table below the first line of a text."""
+    stem.with_suffix(".json").write_text(json.dumps({**source, "rows": rows}, indent=1) + "\n")
+    lines = [f"# {title.splitlines()[0]}", "", described(source), "", *table]
+    stem.with_suffix(".md").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -155,14 +155,38 @@ def test_full_gradient_of_the_theorem(rng):
     from scipy.optimize import approx_fprime
 
     from dpsvi.optimize import network
-    from experiments.dpsgd import theorem
+    from experiments.dpsgd import descent
 
-    X, y = (part[:20] for part in theorem.items())
-    x = network.start(X.shape[1], theorem.CLASSES, theorem.HIDDEN, rng)
+    X, y = (part[:20] for part in descent.items())
+    x = network.start(X.shape[1], descent.CLASSES, descent.HIDDEN, rng)
     expected = approx_fprime(
         x.ravel(),
-        lambda v: network.mean_loss(v.reshape(x.shape), X, y, theorem.CLASSES), 1e-7,
+        lambda v: network.mean_loss(v.reshape(x.shape), X, y, descent.CLASSES), 1e-7,
     )  # fmt: skip
-    np.testing.assert_allclose(theorem.gradient(x, X, y).ravel(), expected, atol=1e-6)
-    row = theorem.measure(128, 2, 2, 1, 1, seed=0, c=0.5)
+    np.testing.assert_allclose(descent.gradient(x, X, y).ravel(), expected, atol=1e-6)
+
+
+def test_runs_of_the_theorem():
+    """Global steps and rate are those asked for; one worker makes the steps of serial SGD."""
+    from experiments.dpsgd import descent
+
+    row = descent.measure(128, 2, 2, 1, 1, seed=0, c=0.5)
     assert row["global_steps"] == 128 and row["rate"] == 0.5 / 16 and 0 < row["norm"] < 3
+    alone, one = (descent.measure(128, n, 1, 1, 1, seed=0, c=0.5) for n in (0, 1))
+    assert alone["global_steps"] == one["global_steps"] == 128
+    assert one["norm"] == pytest.approx(alone["norm"], rel=1e-6)
+    assert one["loss"] == pytest.approx(alone["loss"], rel=1e-6)
+
+
+def test_where_workers_leave_serial_descent():
+    from experiments.dpsgd import theorem
+
+    rows = [{"n": 4, "times_serial": 1.0}, {"n": 16, "times_serial": 1.25**2}]
+    assert theorem.leaving(rows, "workers") == pytest.approx(8)
+    assert theorem.leaving(rows[:1], "workers") is None
+    assert theorem.leaving(rows[1:], "workers") == pytest.approx(4)
+    plan = theorem.settings()
+    for length in theorem.BOUNDED:
+        numbers = [s[1] for sweep, _, s in plan if sweep == "workers" and s[0] == length]
+        assert min(numbers) < length**0.5 < max(numbers)
+    assert len(set(plan)) == len(plan)

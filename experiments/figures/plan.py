@@ -132,10 +132,15 @@ class Plan:
 
     def _threads(self):
         common = {"n": 1, "B": self.B_of_curves, **PLACES[CHEAP]}
-        kinds = {"threads slow each other as measured": None, "threads do not": 0.0}
+        kinds = {
+            "threads slow each other as measured": {},
+            "threads do not": {"contention": 0.0},
+            # Alg. 4, line 8; without other threads it is the first series.
+            "as the first, decay as read": {"local_decay": "as_read"},
+        }
         return {
-            (CHEAP, name, p): {**common, "p": p, "contention": contention}
-            for name, contention in kinds.items() for p in self.threads
+            (CHEAP, name, p): {**common, **kind, "p": p}
+            for name, kind in kinds.items() for p in self.threads
         }  # fmt: skip
 
     def _both(self):

@@ -92,6 +92,19 @@ def test_slower_steps_take_so_much_longer(corpus_path):
     assert seconds[1] == pytest.approx(18 * seconds[0])
 
 
+def test_decay_as_read_is_another_fit_of_several_threads(corpus_path):
+    """Both forms of the decay that Figure 2 shows; with one thread they are one."""
+    run = Run(corpus_path.name, 500, topics=5, batch_size=10, n=1, B=2, rate=0.05)
+    for p, equal in ((1, True), (4, False)):
+        exact, as_read = (
+            simulate(dataclasses.replace(run, p=p, local_decay=kind), corpus_path.parent, TIMING)
+            for kind in ("exact", "as_read")
+        )
+        ends = [result["history"][-1][2] for result in (exact, as_read)]
+        assert (ends[0] == pytest.approx(ends[1], rel=1e-6)) is equal
+        assert ends[1] == pytest.approx(ends[0], rel=0.05)
+
+
 def test_the_dictionary_is_of_the_most_frequent_words(corpus_path):
     whole, cut = (split(str(corpus_path), 500, words) for words in (None, 40))
     counts = np.bincount(whole[0].index, whole[0].value, 150)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.figures import findings, theory
+from experiments.figures import findings, python_step, theory
 from experiments.figures.__main__ import main
 from experiments.figures.outcome import soonest, speedups
 from experiments.figures.plan import (
@@ -103,6 +103,20 @@ def test_decay_as_read_is_another_fit_of_several_threads(corpus_path):
         ends = [result["history"][-1][2] for result in (exact, as_read)]
         assert (ends[0] == pytest.approx(ends[1], rel=1e-6)) is equal
         assert ends[1] == pytest.approx(ends[0], rel=0.05)
+
+
+def test_ratios_of_a_step_in_python(corpus_path):
+    train, *_ = split(str(corpus_path), 500)
+    assert 0 < python_step.ours(train, {}) < 1e-2
+    rows = [
+        {"iterations": "all", "ours": 1e-6 * own, "gensim, local step": 8e-6,
+         "gensim, whole step": 16e-6}
+        for own in (1, 2, 4)
+    ]  # fmt: skip
+    rows += [{**row, "iterations": "at most ten"} for row in rows]
+    *_, line, _, last = python_step.table(rows)
+    assert line == "| all | 2.0 | 8.0 | 16.0 | 4.0 (2.0-8.0) | 8.0 (4.0-16.0) |"
+    assert f"{PYTHON:g}" in last
 
 
 def test_the_dictionary_is_of_the_most_frequent_words(corpus_path):

@@ -104,6 +104,19 @@ def test_ratios_of_a_race():
     assert {line.count("|") for line in lines} == {12}
 
 
+def test_one_table_of_the_races_that_were_run(tmp_path):
+    from experiments.dpsgd.__main__ import RACES, write_table
+
+    for number, part in enumerate(RACES[:2]):
+        source = provenance.provenance("experiments.dpsgd", ["--only", part], [], {})
+        content = json.dumps({**source, "rows": [number]})
+        (tmp_path / f"{part}.json").write_text(content)
+    write_table(tmp_path / "race.md", RACES, "Title.\n\nText.", lambda rows: [str(rows)])
+    title, _, first, _, second, _, table = (tmp_path / "race.md").read_text().splitlines()
+    assert (title, table) == ("# Title.", "[0, 1]")
+    assert f"--only {RACES[0]}`" in first and f"--only {RACES[1]}`" in second
+
+
 def test_both_sides_of_a_race_choose_from_the_same_step_sizes():
     from sklearn.linear_model import SGDClassifier
 

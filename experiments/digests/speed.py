@@ -9,14 +9,16 @@ import numpy as np
 PAIRS = 20
 
 
-def pairs(name: str, there: Callable, here: Callable) -> list[tuple[float, float]]:
+def pairs(
+    name: str, there: Callable, here: Callable, n_pairs: int = PAIRS
+) -> list[tuple[float, float]]:
     """Seconds of a fit on both sides, so many times; who begins changes from pair to pair.
 
     A first fit of each, which compiles and makes the data, does not count.
     """
     there(name), here(name)
     found = []
-    for number in range(PAIRS):
+    for number in range(n_pairs):
         if number % 2:
             mine = here(name)
             found.append((there(name), mine))

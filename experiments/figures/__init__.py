@@ -11,4 +11,5 @@
     report    the page
     theory    the bounds of the paper against runs
     validate  simulated against measured time
+    python_step  a local step in Python against ours, measured
 """

@@ -33,6 +33,7 @@ SECTIONS = (
     ("averaging", "Beyond the paper: averaged parameters", "simulated"),
     ("theory", "Theory on trial", "simulated"),
     ("validate", "Is the simulation right? This machine, predicted and measured", "measured"),
+    ("python_step", "How much longer does a local step take in Python?", "measured"),
     ("grid", "The baseline's settings", "simulated"),
 )
 

@@ -53,6 +53,7 @@ class Run:
     slower: float = 1.0  # times that a local step takes longer than here
     contention: float | None = None  # None: as measured here
     strategy: str = "decay"
+    local_decay: str = "exact"
     statistics: str = "float32"
     prefetch: bool = False
     waiting: float | None = None  # share of time that B is steered towards, where B is None
@@ -108,8 +109,8 @@ def estimator(run: Run, timing: dict | None, callbacks: list):
 
     cluster = VirtualCluster(
         n_workers=max(1, run.n), cores=6, master_batch=run.M, strategy=run.strategy,
-        global_rate=1.0, statistics=run.statistics, prefetch=run.prefetch,
-        network=NETWORKS[run.network], waiting=run.waiting, seed=run.seed,
+        local_decay=run.local_decay, global_rate=1.0, statistics=run.statistics,
+        prefetch=run.prefetch, network=NETWORKS[run.network], waiting=run.waiting, seed=run.seed,
     )  # fmt: skip
     if timing is not None:
         costs = Timing(**timing)

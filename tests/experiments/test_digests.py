@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import dpsvi
+from experiments import against
 from experiments.digests import compare, fits, make, speed
 from experiments.digests.__main__ import main
-from experiments.digests.sides import Numbers, Side
+from experiments.digests.sides import ROOT, Numbers, Side
+from experiments.provenance import git_revision, provenance
 
 
 def verdicts(there, here, **errors):
@@ -152,3 +154,29 @@ def test_speed_needs_another_revision(capsys):
     with pytest.raises(SystemExit):
         main(["--speed"])
     assert "--speed needs --against" in capsys.readouterr().err
+
+
+def test_pairs_of_an_experiment(tmp_path):
+    """On both sides the experiments are of this checkout; there dpsvi is that of the revision."""
+    here = git_revision(ROOT)
+    if here is None:
+        pytest.skip("this is no checkout of a revision")
+    trees = set()
+
+    def seconds(folder, name):
+        trees.add((folder / "dpsvi").resolve())
+        assert (folder / "experiments").resolve() == ROOT / "experiments" and name == "fit"
+        return 2.0 if folder == ROOT else 1.0
+
+    found = against.measure("HEAD", ["fit"], seconds, 2)
+    assert found["seconds"] == {"fit": [(1.0, 2.0)] * 2}
+    assert found["speed"] == {"fit": (0.5, 0.5, 0.5)}
+    assert found["there"] == {"revision": here["revision"], "modified": False}
+    (other,) = trees - {ROOT / "dpsvi"}
+    assert not other.exists(), "the worktree is gone"
+    against.write(tmp_path / "pairs", provenance("m", [], [], {}), found)
+    stem = f"pairs-against-{here['revision'][:7]}"
+    assert json.loads((tmp_path / f"{stem}.json").read_text())["seconds"] == {
+        "fit": [[1, 2], [1, 2]]
+    }
+    assert "| fit | 0.500 | 0.500 to 0.500 |" in (tmp_path / f"{stem}.md").read_text()

@@ -87,32 +87,119 @@ def test_ratios_of_a_race():
     from experiments.dpsgd import race
 
     def record(seed, entrant, passes, seconds):
-        errors = None if passes is None else [0.1]
         return {"problem": "p", "seed": seed, "entrant": entrant, "mark": 0.1, "passes": passes,
-                "seconds": seconds, "errors": errors}  # fmt: skip
+                "step": "optimal", "seconds": seconds, "processor": [2 * s for s in seconds],
+                "errors": [0.1] * len(seconds)}  # fmt: skip
 
     lines = race.table([
         record(0, "peer", 2, [1.0, 2.0, 9.0]), record(1, "peer", 2, [3.0]),
-        record(0, "ours", 1, [0.5]), record(1, "ours", None, None),
-        record(0, "other", None, None), record(1, "other", None, None),
+        record(0, "ours", 1, [0.5]), record(1, "ours", None, []),
+        record(0, "other", None, []), record(1, "other", None, []),
     ])  # fmt: skip
-    assert "| peer | 2 of 2 | 2 | 2.500 | 0.1000 | 1.00 (1.00-1.00) |" in lines[2]
-    assert "| ours | 1 of 2 | 1 | 0.500 | 0.1000 | 4.00 (4.00-4.00) |" in lines[3]
-    assert "| other | 0 of 2 |" in lines[4]
+    end = "0.1000 | 1.00 (1.00-1.00) | 1.00 (1.00-1.00) |"
+    assert f"| peer | optimal | 2 of 2 | 2 | 2.500 | 5.000 | {end}" in lines[2]
+    end = "0.1000 | 4.00 (4.00-4.00) | 4.00 (4.00-4.00) |"
+    assert f"| ours | optimal | 1 of 2 | 1 | 0.500 | 1.000 | {end}" in lines[3]
+    assert "| other | optimal | 0 of 2 |" in lines[4]
+    assert {line.count("|") for line in lines} == {12}
+
+
+def test_one_table_of_the_races_that_were_run(tmp_path):
+    from experiments.dpsgd.__main__ import RACES, write_table
+
+    for number, part in enumerate(RACES[:2]):
+        source = provenance.provenance("experiments.dpsgd", ["--only", part], [], {})
+        content = json.dumps({**source, "rows": [number]})
+        (tmp_path / f"{part}.json").write_text(content)
+    write_table(tmp_path / "race.md", RACES, "Title.\n\nText.", lambda rows: [str(rows)])
+    title, _, first, _, second, _, table = (tmp_path / "race.md").read_text().splitlines()
+    assert (title, table) == ("# Title.", "[0, 1]")
+    assert f"--only {RACES[0]}`" in first and f"--only {RACES[1]}`" in second
+
+
+def test_both_sides_of_a_race_choose_from_the_same_step_sizes():
+    from sklearn.linear_model import SGDClassifier
+
+    from dpsvi import DPSGD
+    from experiments.dpsgd import entrants
+
+    theirs, ours = entrants.schedules(1e-4)
+    assert theirs.keys() == ours.keys()
+    t = np.arange(2000)
+    for name, parameters in theirs.items():
+        found = DPSGD(**ours[name]).rates(t)
+        SGDClassifier(**parameters)._validate_params()
+        if name == "optimal":  # scikit-learn's documentation: 1 / (alpha (t0 + t)), t0 = 1000 here
+            expected = 1 / (1e-4 * (1000 + t))
+        elif parameters["learning_rate"] == "constant":
+            expected = np.full(len(t), parameters["eta0"])
+        else:
+            expected = parameters["eta0"] / (1 + t) ** parameters["power_t"]
+        np.testing.assert_allclose(found, expected)
+
+
+def test_a_step_size_is_chosen_without_test_data():
+    """Of two the one that is at the mark with fewer passes; a thread more takes the same one."""
+    from sklearn.linear_model import SGDClassifier
+
+    from experiments.dpsgd import tune
+    from experiments.dpsgd.entrants import Entrant, Problem
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = (X[:, 0] > 0).astype(int)
+
+    def make(step, seed, passes):
+        return SGDClassifier(
+            loss="log_loss", random_state=seed, learning_rate="constant", max_iter=passes or 5,
+            tol=None, **step,
+        )  # fmt: skip
+
+    steps = {"slow": {"eta0": 1e-9}, "fast": {"eta0": 0.1}}
+    problem = Problem("p", (X, y, np.full_like(X, np.nan), 1 - y), {
+        "one": Entrant(make, steps), "two": Entrant(make, {"only": steps["fast"]}, like="one"),
+    })  # fmt: skip
+    found = tune.tuned(problem)
+    assert found.ends == found.choices["one"].step == "fast" and found.mark < 0.1
+    assert found.choices["two"] == found.choices["one"]
 
 
 def test_full_gradient_of_the_theorem(rng):
     from scipy.optimize import approx_fprime
 
     from dpsvi.optimize import network
-    from experiments.dpsgd import theorem
+    from experiments.dpsgd import descent
 
-    X, y = (part[:20] for part in theorem.items())
-    x = network.start(X.shape[1], theorem.CLASSES, theorem.HIDDEN, rng)
+    X, y = (part[:20] for part in descent.items())
+    x = network.start(X.shape[1], descent.CLASSES, descent.HIDDEN, rng)
     expected = approx_fprime(
         x.ravel(),
-        lambda v: network.mean_loss(v.reshape(x.shape), X, y, theorem.CLASSES), 1e-7,
+        lambda v: network.mean_loss(v.reshape(x.shape), X, y, descent.CLASSES), 1e-7,
     )  # fmt: skip
-    np.testing.assert_allclose(theorem.gradient(x, X, y).ravel(), expected, atol=1e-6)
-    row = theorem.measure(128, 2, 2, 1, 1, seed=0, c=0.5)
+    np.testing.assert_allclose(descent.gradient(x, X, y).ravel(), expected, atol=1e-6)
+
+
+def test_runs_of_the_theorem():
+    """Global steps and rate are those asked for; one worker makes the steps of serial SGD."""
+    from experiments.dpsgd import descent
+
+    row = descent.measure(128, 2, 2, 1, 1, seed=0, c=0.5)
     assert row["global_steps"] == 128 and row["rate"] == 0.5 / 16 and 0 < row["norm"] < 3
+    alone, one = (descent.measure(128, n, 1, 1, 1, seed=0, c=0.5) for n in (0, 1))
+    assert alone["global_steps"] == one["global_steps"] == 128
+    assert one["norm"] == pytest.approx(alone["norm"], rel=1e-6)
+    assert one["loss"] == pytest.approx(alone["loss"], rel=1e-6)
+
+
+def test_where_workers_leave_serial_descent():
+    from experiments.dpsgd import theorem
+
+    rows = [{"n": 4, "times_serial": 1.0}, {"n": 16, "times_serial": 1.25**2}]
+    assert theorem.leaving(rows, "workers") == pytest.approx(8)
+    assert theorem.leaving(rows[:1], "workers") is None
+    assert theorem.leaving(rows[1:], "workers") == pytest.approx(4)
+    plan = theorem.settings()
+    for length in theorem.BOUNDED:
+        numbers = [s[1] for sweep, _, s in plan if sweep == "workers" and s[0] == length]
+        assert min(numbers) < length**0.5 < max(numbers)
+    assert len(set(plan)) == len(plan)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.figures import findings, theory
+from experiments.figures import findings, python_step, theory
 from experiments.figures.__main__ import main
 from experiments.figures.outcome import soonest, speedups
 from experiments.figures.plan import (
@@ -90,6 +90,33 @@ def test_slower_steps_take_so_much_longer(corpus_path):
         for by in (1.0, 18.0)
     ]
     assert seconds[1] == pytest.approx(18 * seconds[0])
+
+
+def test_decay_as_read_is_another_fit_of_several_threads(corpus_path):
+    """Both forms of the decay that Figure 2 shows; with one thread they are one."""
+    run = Run(corpus_path.name, 500, topics=5, batch_size=10, n=1, B=2, rate=0.05)
+    for p, equal in ((1, True), (4, False)):
+        exact, as_read = (
+            simulate(dataclasses.replace(run, p=p, local_decay=kind), corpus_path.parent, TIMING)
+            for kind in ("exact", "as_read")
+        )
+        ends = [result["history"][-1][2] for result in (exact, as_read)]
+        assert (ends[0] == pytest.approx(ends[1], rel=1e-6)) is equal
+        assert ends[1] == pytest.approx(ends[0], rel=0.05)
+
+
+def test_ratios_of_a_step_in_python(corpus_path):
+    train, *_ = split(str(corpus_path), 500)
+    assert 0 < python_step.ours(train, {}) < 1e-2
+    rows = [
+        {"iterations": "all", "ours": 1e-6 * own, "gensim, local step": 8e-6,
+         "gensim, whole step": 16e-6}
+        for own in (1, 2, 4)
+    ]  # fmt: skip
+    rows += [{**row, "iterations": "at most ten"} for row in rows]
+    *_, line, _, last = python_step.table(rows)
+    assert line == "| all | 2.0 | 8.0 | 16.0 | 4.0 (2.0-8.0) | 8.0 (4.0-16.0) |"
+    assert f"{PYTHON:g}" in last
 
 
 def test_the_dictionary_is_of_the_most_frequent_words(corpus_path):

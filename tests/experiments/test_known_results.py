@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from experiments.dpsgd.theorem import gradient
+from experiments.dpsgd.descent import gradient
 from experiments.known_results import __main__ as command
 from experiments.known_results import (
     a2cid2,

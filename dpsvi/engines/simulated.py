@@ -41,6 +41,8 @@ def fit(job: Job) -> bool:
         :func:`dpsvi.cluster.ranks.prepare.for_workers`.
     LostMemoryError
         As ``engine="mpi"``.
+    LostRankError
+        The last worker was lost, or any and ``on_lost="abort"``.
     """
     options = VirtualCluster() if job.cluster is None else job.cluster
     if not isinstance(options, VirtualCluster):
@@ -84,10 +86,18 @@ class _Simulation(VirtualTime):
             self.at(0.0, self._sent, rank, worker.hello())
         self.until(lambda: self.master.finished)
 
+    def lose(self, node: int, reason: str) -> None:
+        """Let the master know."""
+        self.master.drop(node, reason)
+        outbox, self.master.outbox = self.master.outbox, []
+        self._post(outbox)
+
     # --- the network, the master ----------------------------------------------------------------
 
     def _sent(self, rank, message: Message):
         """A worker has sent a message: it waits for the link."""
+        if rank in self.gone:
+            return
         network, seconds = self.options.network, message.n_bytes / self.options.network.bandwidth
         start = self.now
         if network.shared:
@@ -97,6 +107,8 @@ class _Simulation(VirtualTime):
 
     def _arrived(self, rank, message: Message):
         """It waits for the master."""
+        if rank in self.gone:
+            return
         self._queue.append((rank, message))
         if not self._master_busy:
             self._take()
@@ -118,6 +130,13 @@ class _Simulation(VirtualTime):
 
     def _answer(self, outbox):
         """Its answers wait for the link; it turns to the next message."""
+        self._post(outbox)
+        self._master_busy = False
+        if self._queue and not self.master.finished:
+            self._take()
+
+    def _post(self, outbox):
+        """Answers of the master wait for the link."""
         network = self.options.network
         for rank, answer in outbox:
             seconds = answer.n_bytes / network.bandwidth
@@ -127,9 +146,6 @@ class _Simulation(VirtualTime):
                 self._outwards = start + seconds
             grant = deliver(answer, self.master.pool, self.workers[rank].pool)
             self.at(start + seconds + network.latency, self._turn, rank, grant)
-        self._master_busy = False
-        if self._queue and not self.master.finished:
-            self._take()
 
     # --- a worker ---------------------------------------------------------------------------------
 
@@ -138,6 +154,8 @@ class _Simulation(VirtualTime):
 
         What it sends, and when, goes into the heap.
         """
+        if rank in self.gone:
+            return
         if self.now < self._free_at[rank]:  # it came before it was needed
             self.at(self._free_at[rank], self._turn, rank, grant)
             return

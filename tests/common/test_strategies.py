@@ -22,7 +22,7 @@ from dpsvi.cluster.nodes.shares import rest_of, shares
 from dpsvi.cluster.ranks.prepare import for_workers
 from dpsvi.cluster.transports.messages import deliver
 from dpsvi.cluster.virtual import Network, Timing
-from dpsvi.errors import DivergedError
+from dpsvi.errors import DivergedError, LostRankError
 from dpsvi.kernels.jit import as_items
 from dpsvi.training.job import Job
 from dpsvi.training.ledger import Ledger
@@ -463,6 +463,58 @@ def test_a_slow_peer_holds_nobody_up(texts, serial):
     assert lda._state.items == 6 * 800
     assert lda.exchanges_["seconds"] == pytest.approx(10 * 6 * 80 / 4, rel=0.02)
     assert lda.perplexity(test) == pytest.approx(serial, rel=0.1)
+
+
+@pytest.mark.parametrize("strategy", strategies.names())
+@pytest.mark.parametrize("how", ["killed", "frozen"])
+def test_every_strategy_goes_on_without_a_node_that_fails(texts, serial, strategy, how):
+    """At once, or when it has been silent for long; others make its steps where there is a master.
+
+    Without one a node's part is lost with it.
+    """
+    train, test = texts
+    cluster = VirtualCluster(
+        n_workers=4, timing=SECOND, network=INSTANT, strategy=strategy, silent_seconds=30.0,
+        **{how: {2: 40.5}},
+    )  # fmt: skip
+    settings = {"batch_size": 10, "max_iter": 6, "random_state": 0}
+    lda = DPSVILDA(5, engine="simulated", cluster=cluster, **settings).fit(train)
+    found = lda.exchanges_
+    assert found["lost"] == {2: "killed" if how == "killed" else "silent"}
+    assert all(e.worker != 2 for e in found["exchanges"][-4:])
+    items, star = 6 * 800, strategy in STARS
+    assert lda._state.items == (items if star else items * 3 // 4)
+    # Of 480 steps four nodes have made 160 by then.
+    assert found["seconds"] >= (40 + 320 / 3 if star else 120)
+    assert lda.perplexity(test) == pytest.approx(serial, rel=0.25)
+    again = DPSVILDA(5, engine="simulated", cluster=cluster, **settings).fit(train)
+    assert np.array_equal(again.components_, lda.components_)
+
+
+@pytest.mark.parametrize("strategy", ["decay", "local_sgd", "push_sum"])
+def test_a_failure_after_the_end_changes_nothing(texts, strategy):
+    plain = estimator(strategy, 3, 1).fit(texts[0])
+    cluster = VirtualCluster(
+        n_workers=3, timing=SECOND, network=INSTANT, strategy=strategy, killed={1: 1e6}
+    )
+    late = estimator(strategy, 3, 1).set_params(cluster=cluster).fit(texts[0])
+    assert np.array_equal(late.components_, plain.components_)
+    assert late.exchanges_["seconds"] == plain.exchanges_["seconds"]
+    assert late.exchanges_["lost"] == {}
+
+
+@pytest.mark.parametrize("strategy, lost", [
+    ("decay", {1: 1.0, 2: 1.0, 3: 2.0}), ("push_sum", {1: 1.0}), ("local_sgd", {3: 1.0}),
+])  # fmt: skip
+def test_a_fit_that_cannot_go_on_says_so(texts, strategy, lost):
+    on_lost = "drop" if len(lost) == 3 else "abort"
+    cluster = VirtualCluster(
+        n_workers=3, timing=SECOND, network=INSTANT, strategy=strategy, killed=lost,
+        on_lost=on_lost,
+    )  # fmt: skip
+    what = "no worker is left" if on_lost == "drop" else f"rank {max(lost)} is lost: killed"
+    with pytest.raises(LostRankError, match=what):
+        estimator(strategy, 3).set_params(cluster=cluster).fit(texts[0])
 
 
 @pytest.mark.parametrize("cluster, what", [

@@ -60,6 +60,18 @@ def test_a_worker_with_another_problem_is_named(corpus):
         master.take(3, deliver(other.hello(), other.pool, master.pool))
 
 
+def test_a_worker_that_joins_late_is_refused(corpus):
+    work = job(*lda(corpus, "collapsed"))
+    late = Worker(work)
+
+    def join(master, turns):
+        if turns == 5:
+            master.take(4, deliver(late.hello(), late.pool, master.pool))
+
+    with pytest.raises(DpsviError, match="rank 4 joins a fit that 3 workers have begun"):
+        take_turns(work, 3, join)
+
+
 def test_the_last_worker_cannot_be_lost(corpus):
     def lose(master, turns):
         if turns == 3:

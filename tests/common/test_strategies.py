@@ -17,6 +17,7 @@ from dpsvi import (
     strategies,
 )
 from dpsvi.base import Model
+from dpsvi.cluster.nodes.consensus import Consensus
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.shares import rest_of, shares
 from dpsvi.cluster.ranks.prepare import for_workers
@@ -24,6 +25,7 @@ from dpsvi.cluster.transports.messages import deliver
 from dpsvi.cluster.virtual import Network, Timing
 from dpsvi.errors import DivergedError, LostRankError
 from dpsvi.kernels.jit import as_items
+from dpsvi.training.checkpoint import CheckpointFolder, read_newest, restore
 from dpsvi.training.job import Job
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import constant, robbins_monro
@@ -32,6 +34,7 @@ from experiments.simulated import peers_take_turns, take_turns
 
 FLOAT = np.dtype(np.float32)
 STARS = [name for name in strategies.names() if strategies.get(name).topology == "star"]
+PEERS = [name for name in strategies.names() if name not in STARS]
 SECOND, INSTANT = Timing(step=1.0, value=0.0), Network(0.0, np.inf)
 
 
@@ -398,9 +401,12 @@ class EndAt:
 
 
 @pytest.mark.parametrize("old", [False, True])
-@pytest.mark.parametrize("strategy", STARS)
+@pytest.mark.parametrize("strategy", strategies.names())
 def test_a_resumed_fit_is_that_of_one_go(texts, tmp_path, strategy, old):
-    """Velocity and replicas are in the checkpoint; one that has none, of an old version, loads."""
+    """Velocity and replicas are in the checkpoint; one that has none, of an old version, loads.
+
+    A lone peer has nobody to remember; its checkpoint has the scale in its rows.
+    """
     settings = {"learning_rate": 0.05, "local_steps": 2, "checkpoint_dir": tmp_path}
     whole = estimator(strategy, 1, 4, learning_rate=0.05, local_steps=2).fit(texts[0])
     half = estimator(strategy, 1, 4, callbacks=[EndAt(160)], **settings)
@@ -414,10 +420,63 @@ def test_a_resumed_fit_is_that_of_one_go(texts, tmp_path, strategy, old):
         (path / "model.json").write_text(json.dumps(meta))
     resumed = estimator(strategy, 1, 4, **settings).resume(texts[0])
     assert resumed._state.step == whole._state.step == 320
+    if strategy not in STARS:
+        np.testing.assert_allclose(resumed.components_, whole.components_, rtol=1e-4)
+        return
     # After a pass SDA-Bayes has nothing to keep.
     stateless = strategies.get(strategy).as_sent or strategy == "sda"
     same = np.array_equal(resumed.components_, whole.components_)
     assert same == (stateless or not old), "only what is kept goes on as it was"
+
+
+@pytest.mark.parametrize("strategy", PEERS)
+def test_resumed_peers_go_on_as_those_that_did_not_end(corpus, tmp_path, strategy):
+    """Bit for bit: whom they send to, and momentum, are in the checkpoint of all."""
+
+    def turns(peers, n):
+        for _ in range(n):
+            for peer in peers:
+                found = None if peer.finished else peer.turn()
+                if found is not None:
+                    peers[found[0]].take(deliver(found[1], peer.pool, peers[found[0]].pool))
+
+    def together(peers):
+        consensus = Consensus(peers[0], 0.0)
+        for peer in peers[1:]:
+            consensus.add(peer.whole())
+        return consensus.snapshot()
+
+    def nodes(job):
+        return [Peer(job, node, 4) for node in range(4)]
+
+    job = lda(corpus, 6, strategy=strategy)
+    job = job._replace(passes=Ledger(200, 10, 6, 5, 4))
+    others = lda(corpus, 6, strategy=strategy)
+    peers = nodes(job)
+    turns(peers, 11)
+    first = job.state.natural()
+    folder = CheckpointFolder(tmp_path, 0.0)
+    folder.write(together(peers))
+    for peer in peers:
+        peer.restart(job.state)
+    turns(peers, 30)
+    together(peers)
+    found = []
+    for forgets in (False, True):
+        restored = restore(read_newest(tmp_path), others.state, 6, 10, 200)
+        name, content = restored.strategy_state
+        assert name == strategy and content["n_nodes"] == 4
+        before = (name, {} if forgets else content)
+        resumed = nodes(others._replace(passes=restored.passes, strategy_state=before))
+        turns(resumed, 30)
+        together(resumed)
+        found.append(others.state.natural())
+    assert all(peer.finished for peer in [*peers, *resumed])
+    assert np.abs(job.state.natural() - first).sum() > 0.1 * first.sum()
+    assert np.array_equal(found[0], job.state.natural())
+    # Blocks begin anew, and the node after the last one on a ring is the first one again.
+    stateless = strategy in ("ownership", "gala")
+    assert np.array_equal(*found) == stateless
 
 
 def test_the_state_of_another_strategy_is_said_to_be_lost(texts, tmp_path, caplog):
@@ -584,7 +643,7 @@ def test_a_node_that_nobody_sends_to_keeps_some_mass():
     model = Model("toy", (3, 2), prior, np.zeros(0), count_visits, scratch=lambda longest: 0)
     state = State.resume(model, np.arange(6, dtype=FLOAT).reshape(3, 2), 1)
     before = state.natural()
-    strategy.begin(state, 0, 4)
+    strategy.begin(state, 0, 4, None)
     n_sent = 0
     for _ in range(5000):
         if strategy.target() is not None:

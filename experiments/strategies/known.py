@@ -8,6 +8,7 @@ PROVED: dict[str, str] = {
     "decay": NOTHING,
     "diloco": NOTHING,
     "displacement": "gradients fall, smooth objectives, bounded staleness",
+    "downpour": "gradients fall, smooth objectives, bounded staleness",
     "elastic": "where it is stable, on a quadratic",
     "fedavg": "converges, strongly convex",
     "gala": "nodes stay near each other",

@@ -479,6 +479,23 @@ def test_resumed_peers_go_on_as_those_that_did_not_end(corpus, tmp_path, strateg
     assert np.array_equal(*found) == stateless
 
 
+@pytest.mark.parametrize("strategy, options", [
+    ("fedavg", {"fraction": 1.0, "epochs": 4}), ("pvi", {"damping": 0.5}),
+    ("elastic", {"momentum": 0.5}),
+])  # fmt: skip
+def test_a_resumed_fit_with_options_is_that_of_one_go(texts, tmp_path, strategy, options):
+    """Also in the midst of a round of several local passes."""
+    settings = {"learning_rate": 0.05, "local_steps": 32, "own": options}
+    whole = estimator(strategy, 1, 4, **settings).fit(texts[0])
+    settings["checkpoint_dir"] = tmp_path
+    half = estimator(strategy, 1, 4, callbacks=[EndAt(160)], **settings)
+    with pytest.raises(KeyboardInterrupt):
+        half.fit(texts[0])
+    resumed = estimator(strategy, 1, 4, **settings).resume(texts[0])
+    assert resumed._state.step == whole._state.step == 320
+    assert np.array_equal(resumed.components_, whole.components_)
+
+
 def test_the_state_of_another_strategy_is_said_to_be_lost(texts, tmp_path, caplog):
     half = estimator("momentum", 1, 4, callbacks=[EndAt(160)], checkpoint_dir=tmp_path)
     with pytest.raises(KeyboardInterrupt):
@@ -589,6 +606,12 @@ def test_a_fit_that_cannot_go_on_says_so(texts, strategy, lost):
     ({"strategy": "elastic", "strategy_options": {"synchronous": True}, "waiting": 0.1},
      "'elastic' has no waiting=0.1: all wait"),
     ({"strategy": "elastic", "global_rate": 0.5}, "alpha says how far"),
+    ({"strategy": "downpour", "master_batch": 2}, "is added as it comes"),
+    ({"strategy": "downpour", "global_rate": 0.5}, "displacements are added whole"),
+    ({"strategy": "pvi", "strategy_options": {"damping": 0}}, "damping must be"),
+    ({"strategy": "pvi", "strategy_options": {"synchronous": True}, "prefetch": True},
+     "'pvi' has no prefetch=True: a round is read"),
+    ({"strategy": "fedavg", "strategy_options": {"epochs": 0}}, "epochs must be"),
     ({"strategy": "push_sum", "master_batch": 2}, "'push_sum' has no master_batch=2: there is no"),
     ({"strategy": "push_sum", "waiting": 0.1}, "nobody waits"),
     ({"strategy": "push_sum", "statistics": "bfloat16"}, "rounding errors would be lost"),

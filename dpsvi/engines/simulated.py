@@ -37,7 +37,8 @@ def fit(job: Job) -> bool:
     Raises
     ------
     ValueError
-        ``job.cluster`` is not a :class:`~dpsvi.cluster.virtual.VirtualCluster`, or as
+        ``job.cluster`` is not a :class:`~dpsvi.cluster.virtual.VirtualCluster`, or has ranks that
+        fail and remember what the parameters are a sum of, or as
         :func:`dpsvi.cluster.ranks.prepare.for_workers`.
     LostMemoryError
         As ``engine="mpi"``.
@@ -48,6 +49,11 @@ def fit(job: Job) -> bool:
     if not isinstance(options, VirtualCluster):
         raise ValueError(f"engine='simulated' needs cluster=VirtualCluster(...), got {options!r}")
     job = for_workers(job, options, options.n_workers)
+    if job.state.sums_memory and (options.killed or options.frozen):
+        raise ValueError(
+            "ranks that remember what the parameters are a sum of cannot be killed or frozen in "
+            "virtual time: passes would begin anew without their memory, and with the same failure"
+        )
     if strategies.get(options.strategy).topology == "peers":
         return fit_peers(job, options.timing or measure(job))
     simulation = _Simulation(job, options.timing or measure(job))

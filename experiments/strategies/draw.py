@@ -26,10 +26,11 @@ def draw(out: Path) -> None:
         if (path := out / f"{name}.json").exists()
     }
     for question, panel in (
-        ("workers", _workers), ("groups", _groups), ("bytes", _bytes), ("slow", _slow)
+        ("workers", _workers), ("groups", _groups), ("bytes", _bytes), ("slow", _slow),
+        ("killed", _killed),
     ):  # fmt: skip
         n_rows = -(-len(records) // 2)
-        figure, axes = plt.subplots(n_rows, 2, figsize=(10.4, 4.6 * n_rows), squeeze=False)
+        figure, axes = plt.subplots(n_rows, 2, figsize=(10.4, 5.6 * n_rows), squeeze=False)
         for axis in axes.flat[len(records) :]:
             axis.remove()
         for axis, (name, record) in zip(axes.flat, records.items(), strict=False):
@@ -112,6 +113,14 @@ def _slow(axis, record) -> None:
     _dots(axis, {"one slow": ratios})
     axis.set_xlabel(f"times as long a fit, {many}, with one 10 times slower")
     axis.set_xlim(left=0)
+
+
+def _killed(axis, record) -> None:
+    """Loss with a worker killed on the way, and without."""
+    many = middle_of(record)
+    killed = {f"{many}, one killed": _losses(record, "one killed")}
+    _dots(axis, {many: _losses(record, many), **killed})
+    _loss_axis(axis.xaxis, axis)
 
 
 def _loss_axis(which, axis, side="x") -> None:

@@ -238,6 +238,15 @@ def test_options_of_another_type(wrong):
         VirtualCluster(**wrong)
 
 
+def test_ranks_that_hold_a_part_of_the_sum_cannot_fail(rng):
+    cluster = VirtualCluster(n_workers=3, timing=SECOND, network=INSTANT, killed={1: 0.5})
+    mixture = DPSVIGaussianMixture(
+        2, engine="simulated", cluster=cluster, incremental=True, max_iter=2, batch_size=10
+    )
+    with pytest.raises(ValueError, match="cannot be killed or frozen in virtual time"):
+        mixture.fit(rng.normal(size=(100, 2)))
+
+
 @pytest.mark.parametrize("wrong", [{"latency": -1.0}, {"bandwidth": 0.0}])
 def test_networks_that_cannot_be(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):

@@ -19,6 +19,9 @@ w_i is below rho; this one cannot, and a merge is a convex mixture of two z.
 
 A node of very little weight sends nothing until it has received more.
 
+With a lost node go its mass and weight and those of messages from and to it; what the others hold
+keeps its weights, and the quotient of their sums is reported.
+
 The mass is kept as the rows of the state and 1 / w is its scale, so that local steps know nothing
 of it.  A push is dense: it sends, and costs, the whole matrix.
 """

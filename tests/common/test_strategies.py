@@ -192,9 +192,9 @@ def test_push_sum_is_its_equations(corpus, n_nodes, delay):
     assert job.state.step == sum(done) == 40 and job.state.items == 400
 
 
-def whole_numbers():
+def whole_numbers(strategy="push_sum"):
     """A problem whose steps change nothing; rows are whole numbers, halved 32 times at most."""
-    job = toy(16, True, 2, 0.5, nothing, np.dtype(float), strategy="push_sum")
+    job = toy(16, True, 2, 0.5, nothing, np.dtype(float), strategy=strategy)
     rows = np.random.default_rng(0).integers(1, 50, size=(16, 3)).astype(float)
     return job._replace(state=State.resume(job.state.model, rows, 1), passes=Ledger(16, 1, 2, 0))
 
@@ -216,6 +216,63 @@ def test_no_mass_is_lost_on_the_way(n_nodes, delay):
     assert max(seen) >= n_nodes + min(1, delay), "messages were on their way, and counted"
     assert len({peer.strategy.weight for peer in peers}) > 1, "somebody held more than others"
     np.testing.assert_allclose(job.state.natural(), first / n_nodes, rtol=1e-12)
+
+
+@pytest.mark.parametrize("strategy", ["push_sum", "gossip", "push_rows"])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_survivors_hold_is_conserved_when_a_node_is_lost(strategy, seed):
+    """With it go its weight and messages from and to it, nothing else: their mean is reported."""
+    job, rng = whole_numbers(strategy), np.random.default_rng(seed)
+    peers, flying = [Peer(job, node, 5) for node in range(5)], []
+    first, lost, held, lost_at = job.state.natural(), None, [], int(rng.integers(15, 40))
+    for node, peer in enumerate(peers):
+        peer.state.shared.rows[...] *= node + 1
+    for turn in range(60):
+        if turn == lost_at:
+            lost = int(rng.integers(1, 5))
+            flying = [f for f in flying if lost not in f[:2]]
+            for peer in peers:
+                peer.lose(lost)
+        live = [peer for peer in peers if peer.node != lost]
+        peer = live[turn % len(live)]
+        arrived = [f for f in flying if f[1] == peer.node and rng.random() < 0.7]
+        flying = [f for f in flying if all(f is not other for other in arrived)]
+        for *_, message in arrived:
+            peer.take(message)
+        to = peer.strategy.target()
+        if to is not None:
+            assert to != lost
+            message = peer._message("share", *peer.strategy.send(peer.state))
+            flying.append((peer.node, to, deliver(message, peer.pool, peers[to].pool)))
+        if lost is not None:
+            parts = [peer.strategy.whole(peer.state) for peer in live]
+            parts += [(message.header["numbers"], message.arrays) for *_, message in flying]
+            held.append([sum(part) for part in zip(*map(mass_of, parts), strict=True)])
+    assert len(held) >= 20
+    for weights, rows in held:
+        np.testing.assert_allclose(weights, held[0][0], rtol=1e-12)
+        np.testing.assert_allclose(rows, held[0][1], rtol=1e-12)
+    assert np.all(held[0][0] < 5), "some was lost"
+    together = Consensus(peers[0], 0.0)
+    for peer in live[1:]:
+        together.add(peer.whole())
+    for *_, message in flying:
+        together.add(message)
+    together.snapshot()
+    mean = held[0][1] / held[0][0][:, None]
+    np.testing.assert_allclose(job.state.natural(), mean, rtol=1e-6)
+    assert np.all(mean >= first) and np.all(mean <= 5 * first), "a weighted mean of what nodes had"
+
+
+def mass_of(part):
+    """The weights of all rows in a message, and weighted rows, dense."""
+    numbers, arrays = part
+    if "weight" in numbers:  # the rows are the mass
+        return np.full(16, numbers["weight"]), arrays["rows"].copy()
+    weights, rows = np.zeros(16), np.zeros((16, 3))
+    weights[arrays["sent"]] = arrays["weights"]
+    rows[arrays["sent"]] = arrays["weights"][:, None] * arrays["rows"]
+    return weights, rows
 
 
 def test_nodes_come_to_agree():

@@ -60,7 +60,10 @@ def _dots(axis, series: dict[str, dict[str, float]]) -> None:
     names.sort(key=lambda name: last.get(name, float("inf")), reverse=True)
     for i, (label, values) in enumerate(series.items()):
         places = [names.index(name) for name in values]
-        axis.plot(list(values.values()), places, "os^D"[i], ms=5, label=label, color=f"C{i}")
+        axis.plot(
+            list(values.values()), places, "os^D"[i], ms=5, label=label, color=f"C{i}",
+            clip_on=False,
+        )  # fmt: skip
     axis.set_yticks(range(len(names)), names, fontsize=8)
     if len(series) > 1:
         axis.legend(fontsize=8)
@@ -90,7 +93,7 @@ def _bytes(axis, record) -> None:
     _loss_axis(axis.yaxis, axis, "y")
     for i, (name, loss) in enumerate(losses.items()):
         axis.plot(sizes[name], loss, "o", ms=5, color=f"C{i % 10}")
-    axis.margins(x=0.25, y=0.1)
+    axis.margins(x=0.4, y=0.1)
     axis.autoscale_view()
     free: dict[int, float] = {}  # by column, the height above which there is no name yet
     for name, loss in sorted(losses.items(), key=lambda pair: pair[1]):

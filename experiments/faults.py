@@ -44,7 +44,8 @@ from experiments.provenance import described, provenance
 
 KINDS, MOMENTS = ("killed", "frozen", "slow"), ("before", "sending", "merging")
 N_NODES, N_ITEMS, N_WORDS, N_PASSES, BATCH = 4, 120, 30, 3, 5
-_SILENCE = 40  # turns of all nodes until a frozen one is known to be lost
+# Turns of all nodes until a frozen one is known to be lost: peers wait for it before that.
+_SILENCE = 80
 _LATE = 10 * N_NODES  # turns of all nodes that one of a slow node takes
 _MOST_TURNS = 20_000  # a fit that makes more hangs
 
@@ -206,16 +207,16 @@ def _peers(job: Job, fault: Fault) -> bool:
     peers = [Peer(job, node, N_NODES) for node in range(N_NODES)]
     flying: list[tuple] = []  # (turn, from, to, message)
     lost: set[int] = set()
-    ended = False  # whether somebody has, or is lost: nobody waits then
+    ended = False  # whether somebody has: nobody waits for messages then
     while not all(peer.finished or peer.node in lost for peer in peers):
         for node, peer in enumerate(peers):
             clock.next()
             if clock.found_out():
                 lost.add(fault.node)
                 for other in peers:
-                    other.strategy.lost(fault.node)
+                    other.lose(fault.node)
                 flying = [entry for entry in flying if not {*entry[1:3]} & lost]
-            ended = ended or bool(lost) or any(other.finished for other in peers)
+            ended = ended or any(other.finished for other in peers)
             if clock.dead(node) or clock.rests(node):
                 continue
             for entry in [e for e in flying if e[0] <= clock.turn and e[2] == node]:
@@ -225,9 +226,9 @@ def _peers(job: Job, fault: Fault) -> bool:
                 continue
             if clock.hits(node, "before") and clock.dead(node):
                 continue
-            if peer.finished or (peer.waits and not ended):
-                continue
             unread = {entry[2] for entry in flying if entry[1] == node}
+            if peer.finished or (peer.waits and not ended) or peer.ahead(unread):
+                continue
             busy = unread | lost | {k for k, other in enumerate(peers) if other.finished}
             found = peer.turn(lambda to, busy=busy: to not in busy)
             if clock.hits(node, "sending") and clock.dead(node):

@@ -110,7 +110,10 @@ class Strategy:
         return n_workers if self.replicas else 1
 
     def state(self) -> dict:
-        """What a checkpoint must hold to go on: arrays and numbers by name."""
+        """What a checkpoint must hold to go on: arrays and numbers by name.
+
+        Of peers each has its own, beside the parameters that all have together then.
+        """
         return {}
 
 
@@ -203,8 +206,11 @@ class Peers(Strategy):
         "statistics": "parameters are sent, not their changes: rounding errors would be lost",
     }
 
-    def begin(self, state: Any, node: int, n_nodes: int) -> None:
-        """Prepare for a fit; all nodes start from equal parameters."""
+    def begin(self, state: Any, node: int, n_nodes: int, before: dict | None) -> None:
+        """Prepare for a fit; all nodes start from equal parameters.
+
+        `before` is what :meth:`state` of this node was, one of as many, or None.
+        """
         raise NotImplementedError
 
     def renormalise(self, state: Any) -> None:

@@ -20,12 +20,12 @@ class Cluster:
     strategy : str
         How several workers fit one model, a module of :mod:`dpsvi.strategies`.  With a master:
         ``"decay"`` stays valid at any staleness, ``"displacement"`` is the paper's,
-        ``"momentum"`` a heavy ball, ``"elastic"`` gives each worker parameters of its own on a
-        spring (EASGD), ``"pvi"`` a factor of the posterior, ``"sda"`` adds up a stream; in rounds,
-        ``"local_sgd"`` takes means, ``"fedavg"`` those of some workers, ``"hierarchical"`` those of
-        groups, ``"diloco"`` adds an outer momentum.  Without one: ``"push_sum"`` (SGP),
-        ``"push_rows"``, ``"gossip"`` (GoSGD), ``"gala"``, ``"a2cid2"``; ``"ownership"`` lets blocks
-        of rows go round (ESVI).
+        ``"downpour"`` that of one update at a time, ``"momentum"`` a heavy ball, ``"elastic"``
+        gives each worker parameters of its own on a spring (EASGD), ``"pvi"`` a factor of the
+        posterior, ``"sda"`` adds up a stream; in rounds, ``"local_sgd"`` takes means, ``"fedavg"``
+        those of some workers, ``"hierarchical"`` those of groups, ``"diloco"`` adds an outer
+        momentum.  Without one: ``"push_sum"`` (SGP), ``"push_rows"``, ``"gossip"`` (GoSGD),
+        ``"gala"``, ``"a2cid2"``; ``"ownership"`` lets blocks of rows go round (ESVI).
     strategy_options : dict
         What the strategy has of its own, for instance ``{"momentum": 0.9}`` or ``{"alpha": 0.1}``.
     master_batch : int, >= 1

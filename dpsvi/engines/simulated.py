@@ -35,15 +35,23 @@ def fit(job: Job) -> bool:
     Raises
     ------
     ValueError
-        ``job.cluster`` is not a :class:`~dpsvi.cluster.virtual.VirtualCluster`, or as
+        ``job.cluster`` is not a :class:`~dpsvi.cluster.virtual.VirtualCluster`, or has ranks that
+        fail and remember what the parameters are a sum of, or as
         :func:`dpsvi.cluster.ranks.prepare.for_workers`.
     LostMemoryError
         As ``engine="mpi"``.
+    LostRankError
+        The last worker was lost, or any and ``on_lost="abort"``.
     """
     options = VirtualCluster() if job.cluster is None else job.cluster
     if not isinstance(options, VirtualCluster):
         raise ValueError(f"engine='simulated' needs cluster=VirtualCluster(...), got {options!r}")
     job = for_workers(job, options, options.n_workers)
+    if job.state.sums_memory and (options.killed or options.frozen):
+        raise ValueError(
+            "ranks that remember what the parameters are a sum of cannot be killed or frozen in "
+            "virtual time: passes would begin anew without their memory, and with the same failure"
+        )
     if strategies.get(options.strategy).topology == "peers":
         return fit_peers(job, options.timing or measure(job))
     simulation = _Simulation(job, options.timing or measure(job))
@@ -82,6 +90,12 @@ class _Simulation(VirtualTime):
             for to, message in worker.turn():
                 self.at(0.0, self._links.at(rank).send, to, message)
         self.until(lambda: self.master.finished)
+
+    def lose(self, node: int, reason: str) -> None:
+        """Let the master know."""
+        self.master.lose(node, reason)
+        for rank, answer in self.master.turn():
+            self._links.at(0).send(rank, answer)
 
     def _link(self, sender, to):
         """The master's one link, each way, where all share it."""
@@ -123,6 +137,8 @@ class _Simulation(VirtualTime):
 
         What it sends, and when, goes into the heap.
         """
+        if rank in self.gone:
+            return
         if self.now < self._free_at[rank]:  # it came before it was needed
             self.at(self._free_at[rank], self._turn, rank)
             return

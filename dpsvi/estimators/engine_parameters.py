@@ -18,7 +18,7 @@ from dpsvi.engines import DEFAULT
 
 _DEFAULTS = MappingProxyType({
     "engine": DEFAULT, "n_jobs": None, "local_steps": None, "most_blind": "auto",
-    "batch_size": 256, "max_iter": 30, "n_init": 1, "learning_decay": 0.6,
+    "batch_size": 256, "max_batch_size": None, "max_iter": 30, "n_init": 1, "learning_decay": 0.6,
     "learning_offset": 10.0, "learning_rate": None, "lr_rule": "constant",
     "total_samples": None, "forgetting": None, "early_stopping": False, "validation_size": None,
     "evaluate_every": 1.0, "tol": 1e-3, "n_iter_no_change": 2, "warm_start": False,
@@ -46,6 +46,11 @@ _TEXT = """\
         rates, None for a constant one.
     batch_size : int, >= 1, default={batch_size}
         {Items} in a step, S.  Topic models may leave it to the fit: None.
+    max_batch_size : int, >= batch_size, or None, default=None
+        Of `fit`: batches, and with them the rate, double up to this size as the curvature falls
+        (:mod:`dpsvi.training.absa`), which is looked at after every pass; ``exchanges_["growth"]``
+        says how.  None: they do not.  Not with ``engine="mpi"``, `checkpoint_dir` or passes that
+        replace the statistics of {items}.
     max_iter : int, >= 0, default={max_iter}
         Passes over the data.
     n_init : int, >= 1, default={n_init}

@@ -22,6 +22,7 @@ class RunOptions(TypedDict, total=False):
     n_jobs: int | None
     local_steps: int | None
     most_blind: float | Literal["auto"] | None
+    max_batch_size: int | None
     max_iter: int
     learning_decay: float | None
     learning_offset: float

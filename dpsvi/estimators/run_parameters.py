@@ -36,6 +36,8 @@ class RunParameters:
             )
         if self.batch_size is not None:
             check_number("batch_size", self.batch_size, low=1, integer=True)
+        if self.max_batch_size is not None:
+            self._check_growth(engine)
         check_number("max_iter", self.max_iter, low=0, integer=True)
         if self.local_steps is not None:
             check_number("local_steps", self.local_steps, low=1, integer=True)
@@ -71,6 +73,20 @@ class RunParameters:
             if not callable(callback):
                 raise TypeError(f"callbacks must be callables, got {callback!r}")
         self._schedule()
+
+    def _check_growth(self, engine: Engine) -> None:
+        least = 1 if self.batch_size is None else self.batch_size
+        check_number("max_batch_size", self.max_batch_size, low=least, integer=True)
+        if engine.collective:
+            raise ValueError(
+                f"max_batch_size must be None for engine={self.engine!r}: its ranks have one "
+                f"batch_size, got {self.max_batch_size!r}"
+            )
+        if self.checkpoint_dir is not None:
+            raise ValueError(
+                "max_batch_size must be None where there is a checkpoint_dir: a checkpoint is of "
+                f"batches of one size, got {self.max_batch_size!r}"
+            )
 
     def _masterless(self) -> bool:
         """Whether there are nodes without a master: they are told and remember nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Self
@@ -9,9 +10,11 @@ from typing import Any, Self
 import numpy as np
 
 from dpsvi.cluster.ranks.world import agree, world
+from dpsvi.errors import check_number
 from dpsvi.estimators.run_parameters import RunParameters
 from dpsvi.files import io
 from dpsvi.files.launcher import launched_rank
+from dpsvi.training import absa
 from dpsvi.training.checkpoint import (
     Checkpoint,
     CheckpointFolder,
@@ -139,6 +142,7 @@ class Training(RunParameters):
             report=self.exchanges_,
         )  # fmt: skip
         engine = self._engine()
+        carry_out = self._carry_out(job) if not stream else engine.fit
         if not stream and self.checkpoint_dir is not None and _first_rank(engine):
             if monitor.checkpoints is None:
                 monitor.checkpoints = CheckpointFolder(self.checkpoint_dir, self.checkpoint_seconds)
@@ -154,14 +158,27 @@ class Training(RunParameters):
                 first = epoch + start.passes.n_done / max(1, start.passes.steps_a_pass)
                 whole = n_passes if stream else self.max_iter  # as `partial_fit` has it
                 with monitor.progress.phase(state, n_items, first, epoch + n_passes, whole) as show:
-                    ended = engine.fit(job._replace(on_task=show))
+                    ended = carry_out(job._replace(on_task=show))
             else:
-                ended = engine.fit(job)
+                ended = carry_out(job)
         except KeyboardInterrupt as interrupt:
             self._interrupt(interrupt, state)
             return True
         monitor.start_phase()
         return ended or monitor.stopped
+
+    def _carry_out(self, job: Job) -> Callable[[Job], bool]:
+        """How a job of `fit` is carried out: by the engine, with batches that grow if wanted."""
+        fit, most = self._engine().fit, self.max_batch_size
+        if most is None:
+            return fit
+        if job.state.sums_memory:
+            raise ValueError(
+                "max_batch_size must be None for passes that replace the statistics of "
+                f"{self._items}: no rate falls there, got {most!r}"
+            )
+        check_number("max_batch_size", most, low=job.passes.batch_size, integer=True)
+        return partial(absa.fit, fit, most=most)
 
     def _describe_fit(self, monitor, phase) -> dict:
         """What a checkpoint holds besides parameters and clocks."""

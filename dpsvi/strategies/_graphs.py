@@ -96,6 +96,8 @@ class InTurn:
     ----------
     graph : str or list of lists of int
     node, n_nodes : int
+    n_asked : int
+        How often it was asked for the next one before.
 
     Raises
     ------
@@ -103,8 +105,8 @@ class InTurn:
         The graph is a list for another number of nodes.
     """
 
-    def __init__(self, graph: Graph, node: int, n_nodes: int):
-        self._place, self._lost, self._n_asked = (graph, node, n_nodes), frozenset[int](), 0
+    def __init__(self, graph: Graph, node: int, n_nodes: int, n_asked: int = 0):
+        self._place, self._lost, self.n_asked = (graph, node, n_nodes), frozenset[int](), n_asked
         self._nodes = out_neighbours(*self._place)
 
     def lose(self, node: int) -> None:
@@ -116,8 +118,8 @@ class InTurn:
         """The node to send to, each time the next."""
         if not self._nodes:
             return None
-        self._n_asked += 1
-        return self._nodes[(self._n_asked - 1) % len(self._nodes)]
+        self.n_asked += 1
+        return self._nodes[(self.n_asked - 1) % len(self._nodes)]
 
 
 def neighbours(graph: Graph, n_nodes: int, lost: Collection[int] = ()) -> list[list[int]]:

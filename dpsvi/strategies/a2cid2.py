@@ -103,8 +103,8 @@ class Strategy(Peers):
         self._answers = False  # whether the next message is one
         self._n_whole = 1  # nodes that the state is the mean of
 
-    def begin(self, state, node: int, n_nodes: int) -> None:
-        """Start with no momentum.
+    def begin(self, state, node: int, n_nodes: int, before: dict | None) -> None:
+        """Start with no momentum, or with that of a checkpoint.
 
         Raises
         ------
@@ -114,16 +114,24 @@ class Strategy(Peers):
         check_size(self.graph, n_nodes)
         found = neighbours(self.graph, n_nodes)
         _check_incomplete(self.graph, found)
-        self._draws, self._lost = np.random.default_rng([n_nodes, node]), frozenset[int]()
-        self._node, self._turns, self._n_whole = node, 0, 1
+        self._seed, self._lost = [n_nodes, node], frozenset[int]()
+        self._node, self._turns, self._n_drawn, self._n_whole = node, 0, 0, 1
         self._mix_with(found)
         self._asked, self._answers = None, False
         state.renormalise()
         self._momentum = np.zeros_like(state.shared.rows)
+        if before is not None:
+            self._momentum[...] = before["momentum"]
+            self._turns, self._n_drawn = before["turns"], before["n_drawn"]
+            self._project(state)
+
+    def state(self) -> dict:
+        """The momentum."""
+        return {"momentum": self._momentum, "turns": self._turns, "n_drawn": self._n_drawn}
 
     def renormalise(self, state) -> None:
         """Let the momentum decay as the parameters did in the local steps."""
-        self._momentum *= state.model.real.type(state.scale)
+        self._momentum = self._momentum * state.model.real.type(state.scale)
         state.renormalise()
 
     def lost(self, node: int) -> None:
@@ -151,7 +159,9 @@ class Strategy(Peers):
             return self._asked[0]
         if not self._neighbours:
             return None
-        return self._neighbours[int(self._draws.integers(len(self._neighbours)))]
+        draws = np.random.default_rng([*self._seed, self._n_drawn])
+        self._n_drawn += 1
+        return self._neighbours[int(draws.integers(len(self._neighbours)))]
 
     def send(self, state) -> tuple[dict, dict]:
         """A copy of the parameters; if it is an answer, this node's own step follows."""

@@ -38,10 +38,15 @@ class Strategy(Peers):
         self.graph, self.tau = graph, tau
         self._n_whole = 1  # nodes that the state is the mean of
 
-    def begin(self, state, node: int, n_nodes: int) -> None:
+    def begin(self, state, node: int, n_nodes: int, before: dict | None) -> None:
         """See the base class; raises ValueError where the graph has another number of nodes."""
-        self._turns, self._n_whole = InTurn(self.graph, node, n_nodes), 1
+        n_asked = before["n_asked"] if before else 0
+        self._turns, self._n_whole = InTurn(self.graph, node, n_nodes, n_asked), 1
         state.renormalise()
+
+    def state(self) -> dict:
+        """How often it was asked whom to send to."""
+        return {"n_asked": self._turns.n_asked}
 
     def lost(self, node: int) -> None:
         """Send to others instead of `node`."""

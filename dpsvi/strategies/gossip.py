@@ -32,11 +32,15 @@ class Strategy(push_sum.Strategy):
         super().__init__()
         self.probability = probability
 
-    def begin(self, state, node: int, n_nodes: int) -> None:
+    def begin(self, state, node: int, n_nodes: int, before: dict | None) -> None:
         """Give this node a weight of 1, and draws of its own."""
-        super().begin(state, node, n_nodes)
+        super().begin(state, node, n_nodes, before)
         self._others = [(node + distance) % n_nodes for distance in range(1, n_nodes)]
-        self._draws = np.random.default_rng([n_nodes, node])
+        self._seed, self._n_asked = [n_nodes, node], before["n_asked"] if before else 0
+
+    def state(self) -> dict:
+        """How often it was asked whom to send to."""
+        return {"n_asked": self._n_asked}
 
     def lost(self, node: int) -> None:
         """Draw others instead of `node`."""
@@ -44,6 +48,8 @@ class Strategy(push_sum.Strategy):
 
     def _next(self) -> int | None:
         """Any other node, or nobody."""
-        if not self._others or self._draws.random() >= self.probability:
+        draws = np.random.default_rng([*self._seed, self._n_asked])
+        self._n_asked += 1
+        if not self._others or draws.random() >= self.probability:
             return None
-        return self._others[int(self._draws.integers(len(self._others)))]
+        return self._others[int(draws.integers(len(self._others)))]

@@ -71,14 +71,7 @@ class Strategy(local_sgd.Strategy):
             if mine:
                 super().__call__(group, mine)
                 self._n_items[g] += sum(update.n_items for update in mine)
-        total = sum(self._n_items)  # 0 where workers were stopped before a step
-        shares = [n / total if total else 1 / len(self._n_items) for n in self._n_items]
-        first = max(range(len(shares)), key=shares.__getitem__)  # its scale does not become 0
-        parameters.restore(self._groups[first].content())
-        parameters.combine(shares[first])
-        for g, group in enumerate(self._groups):
-            if g != first and shares[g]:
-                parameters.combine(1.0, shares[g], group)
+        local_sgd.become_mean(parameters, self._groups, self._n_items)
         self._n_rounds += 1
         if self._n_rounds % self.every == 0:
             self._n_items = [0] * len(self._groups)

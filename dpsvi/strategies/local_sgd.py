@@ -72,7 +72,22 @@ class Strategy(Star):
 
 def shares_of(updates: list[Update]) -> np.ndarray:
     """Weights of the updates in a mean: float64, (n,), their sum is 1."""
-    n_items = np.array([update.n_items for update in updates], np.float64)
-    if not n_items.any():
-        return np.full(len(updates), 1 / len(updates))
-    return n_items / n_items.sum()
+    return _shares([update.n_items for update in updates])
+
+
+def become_mean(parameters: Parameters, replicas: list[Parameters], n_items: list[int]) -> None:
+    """Make `parameters` the mean of `replicas`, each of which has seen so many items."""
+    shares = _shares(n_items)
+    first = int(shares.argmax())  # its scale does not become 0
+    parameters.restore(replicas[first].content())
+    parameters.combine(float(shares[first]))
+    for i, replica in enumerate(replicas):
+        if i != first and shares[i]:
+            parameters.combine(1.0, float(shares[i]), replica)
+
+
+def _shares(n_items):
+    counts = np.array(n_items, np.float64)
+    if not counts.any():  # workers were stopped before a step
+        return np.full(len(counts), 1 / len(counts))
+    return counts / counts.sum()

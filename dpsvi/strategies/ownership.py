@@ -68,7 +68,7 @@ class Strategy(Peers):
         self.owned: list[int] = []
         self._lost: set[int] = set()
 
-    def begin(self, state, node: int, n_nodes: int) -> None:
+    def begin(self, state, node: int, n_nodes: int, before: dict | None) -> None:
         """Give every node a block, that of a lost one to the next on the ring."""
         state.renormalise()
         self._node, self._n_nodes, self._turn = node, n_nodes, 0

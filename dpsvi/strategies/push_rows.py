@@ -68,7 +68,7 @@ class Strategy(Peers):
         """Nodes that a step is made for."""
         return n_workers if self.together is None else min(self.together, n_workers)
 
-    def begin(self, state, node: int, n_nodes: int) -> None:
+    def begin(self, state, node: int, n_nodes: int, before: dict | None) -> None:
         """Give all rows a weight of 1.
 
         Raises
@@ -82,7 +82,8 @@ class Strategy(Peers):
                 f"numbers='bfloat16' is for parameters of float32 and statistics that are not "
                 f"negative: not for {model.name} with {model.real}"
             )
-        self._turns = InTurn(self.graph, node, n_nodes)
+        n_asked = before["n_asked"] if before else 0
+        self._turns = InTurn(self.graph, node, n_nodes, n_asked)
         state.renormalise()
         self._weights = np.ones(len(state.shared.rows))
         self._known = state.shared.rows.copy()  # each row as it was last sent, and has decayed
@@ -91,6 +92,10 @@ class Strategy(Peers):
         """Let what is known decay as the rows did in the local steps."""
         self._known = self._known * state.model.real.type(state.scale)
         state.renormalise()
+
+    def state(self) -> dict:
+        """How often it was asked whom to send to."""
+        return {"n_asked": self._turns.n_asked}
 
     def lost(self, node: int) -> None:
         """Send to others instead of `node`."""

@@ -19,6 +19,9 @@ w_i is below rho; this one cannot, and a merge is a convex mixture of two z.
 
 A node of very little weight sends nothing until it has received more.
 
+With a lost node go its mass and weight and those of messages from and to it; what the others hold
+keeps its weights, and the quotient of their sums is reported.
+
 The mass is kept as the rows of the state and 1 / w is its scale, so that local steps know nothing
 of it.  A push is dense: it sends, and costs, the whole matrix.
 """
@@ -60,7 +63,7 @@ class Strategy(Peers):
         self.graph, self.tau, self.weight = graph, tau, 1.0
         self._folded = 1.0  # the scale when the rows were last exactly the mass
 
-    def begin(self, state, node: int, n_nodes: int) -> None:
+    def begin(self, state, node: int, n_nodes: int, before: dict | None) -> None:
         """Give this node a weight of 1.
 
         Raises
@@ -68,9 +71,14 @@ class Strategy(Peers):
         ValueError
             The graph has another number of nodes.
         """
-        self.weight, self._turns = 1.0, InTurn(self.graph, node, n_nodes)
+        n_asked = before["n_asked"] if before else 0
+        self.weight, self._turns = 1.0, InTurn(self.graph, node, n_nodes, n_asked)
         state.renormalise()
         self._folded = 1.0
+
+    def state(self) -> dict:
+        """How often it was asked whom to send to."""
+        return {"n_asked": self._turns.n_asked}
 
     def lost(self, node: int) -> None:
         """Send to others instead of `node`."""

@@ -1,4 +1,4 @@
-"""Partitioned variational inference, asynchronous (Bui et al. 2018; Ashman et al. 2022).
+"""Partitioned variational inference (Bui et al. 2018; Ashman et al. 2022).
 
 The parameters are the prior and one factor for each of n workers, in natural parameters::
 
@@ -10,7 +10,14 @@ forget of v, and takes as much of the statistics as keeps its weight, one n-th o
 
     t_k <- a^n t_k + (1 - a^n) / (n (1 - a)) b
 
-so a^n is the damping of the paper, and v moves by the difference.  An old factor is taken out by
+and v moves by the difference.  With a damping rho < 1 a factor moves by this share of it,
+``t_k <- t_k + rho (new - t_k)``, as in the papers: for local steps that go far, such as one of rate
+1 over all items of a worker, which v of other workers' factors would not keep up with.
+
+By default nobody waits for others: the asynchronous server.  With ``synchronous=True`` all workers
+read the same v, and v moves by all that they send at once.
+
+An old factor is taken out by
 exactly what it had put in, however stale the update is, so that no worker's data are counted twice
 or forgotten while others are faster: with ``sharding="shard"``, where a worker has items that no
 other one has, that is what other strategies cannot promise.  Where nothing moves any more, v is the
@@ -27,10 +34,19 @@ from __future__ import annotations
 from typing import ClassVar
 
 from dpsvi.base import Parameters, Star, Update
+from dpsvi.errors import check_flag, check_number
 
 
 class Strategy(Star):
-    """See :class:`dpsvi.base.Star`."""
+    """See :class:`dpsvi.base.Star`.
+
+    Parameters
+    ----------
+    synchronous : bool
+        Whether all workers go in rounds; else nobody waits.
+    damping : float, in (0, 1]
+        rho, the share of its change that a factor makes.
+    """
 
     incremental = False  # a change of statistics has no decay that a factor could forget by
     projected = True
@@ -38,6 +54,18 @@ class Strategy(Star):
         "global_rate": "the rates of the local steps say how much of a factor is replaced",
         "strict": "there is no unstable rate",
     }
+
+    def __init__(self, synchronous: bool = False, damping: float = 1.0):
+        check_flag("synchronous", synchronous)
+        check_number("damping", damping, low=0, high=1, open_low=True)
+        self.synchronous, self.damping = bool(synchronous), damping
+        self.as_sent = damping == 1
+        if synchronous:
+            self.refuses = {
+                **self.refuses, "waiting": "all wait for the slowest worker",
+                "master_batch": "all workers of a round are merged at once",
+                "prefetch": "a round is read when the last one has been merged, not before",
+            }  # fmt: skip
 
     def begin(self, parameters: Parameters, n_workers: int, state: dict | None) -> None:
         """Make equal parts of the parameters, or what a checkpoint has for as many workers."""
@@ -68,12 +96,12 @@ class Strategy(Star):
         for update in updates:
             index = self._factor_of(update.worker) if n > 1 else None
             if index not in self._factors:  # alone, or lost since it sent this
-                parameters.decay(update, 1.0)
-                parameters.add(update, 1.0)
+                parameters.decay(update, self.damping)
+                parameters.add(update, self.damping)
                 continue
-            factor, kept = self._factors[index], update.decay**n
-            taken = 1 - update.decay
-            weight = (1 - kept) / (n * taken) if taken else 1.0
+            factor, taken = self._factors[index], 1 - update.decay
+            replaced = self.damping * (1 - update.decay**n)
+            kept, weight = 1 - replaced, replaced / (n * taken) if taken else self.damping
             parameters.combine(1.0, kept - 1, factor)
             parameters.add(update, weight)
             factor.combine(kept)

@@ -33,9 +33,9 @@ class Replicas:
 
         return Watched(**options)
 
-    def _note(self, strategy, begin, state, node, n_nodes):
+    def _note(self, strategy, begin, state, node, n_nodes, before):
         self._states[node] = state
-        begin(state, node, n_nodes)
+        begin(state, node, n_nodes, before)
         if self._change is not None:
             self._change(strategy)
 

@@ -8,11 +8,14 @@ with rough constants for its costs; two workers are real processes, too.  What i
 * how far with one of 20 groups a worker, so that no worker ever sees what another one does?
 * how soon is it as good as serial SVI, how many bytes does an item cost?
 * how much longer does a fit take in which one worker is ten times slower?
+* how far from serial SVI is a fit of which one worker is killed?
 
+Some strategies take part in several forms (`settings.FORMS`), each like a strategy of its own.
 Serial SVI chooses the offset of the rates, which all others take over, from three; then each
 strategy chooses from three settings of its own, on items and with a seed for that.  What is on
 record in PROBLEM.json is not made again, whatever revision it was made with (it says which), so
 that the command may be stopped at any time and given again; ``--fresh`` makes strategies again.
+Kills that a record of an earlier revision has not are added to it.
 """
 
 from __future__ import annotations
@@ -24,13 +27,12 @@ from pathlib import Path
 
 import numpy as np
 
-from dpsvi import strategies
 from experiments.provenance import described, provenance
 from experiments.strategies.draw import draw
 from experiments.strategies.measured import measure
 from experiments.strategies.problems import PASSES, PROBLEMS
-from experiments.strategies.settings import OFFSETS, choices
-from experiments.strategies.table import killed, table
+from experiments.strategies.settings import ENTRANTS, OFFSETS, choices
+from experiments.strategies.table import middle_of, table
 from experiments.strategies.trial import Trials
 
 TUNING_SEED = 1000
@@ -42,7 +44,7 @@ def main(argv=None) -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.strategies", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--problems", default=",".join(PROBLEMS), help="%(default)s")
-    parser.add_argument("--only", help="some strategies (all)")
+    parser.add_argument("--only", help="some of them (all)")
     parser.add_argument("--fresh", action="store_true", help="make them again")
     parser.add_argument("--workers", default="4,16,64", help="n (%(default)s)")
     parser.add_argument("--passes", type=int, default=PASSES, help="%(default)s")
@@ -58,7 +60,7 @@ def main(argv=None) -> None:
         if not args.redraw:
             fits(problem, args, argv, path)
         record = json.loads(path.read_text())
-        text = f"{described(record)}\n\n{table(record, killed(args.out))}"
+        text = f"{described(record)}\n\n{table(record)}"
         path.with_suffix(".md").write_text(f"# Strategies: {problem}\n\n{text}")
     draw(args.out)
 
@@ -89,7 +91,7 @@ def fits(problem: str, args, argv, path: Path) -> None:
         record = {**source, "unit": made.unit, **asked, **begun(made, args.passes, seeds)}
     trials = Trials(made, args.passes, record["offset"])
     mark = {name: source[name] for name in ("date", "git")}
-    for strategy in args.only.split(",") if args.only else strategies.names():
+    for strategy in args.only.split(",") if args.only else ENTRANTS:
         if strategy in record["rows"] and not args.fresh:
             continue
         tried = choices(strategy)
@@ -100,6 +102,7 @@ def fits(problem: str, args, argv, path: Path) -> None:
         }  # fmt: skip
         path.write_text(json.dumps(record) + "\n")
         print(problem, strategy, settings, flush=True)
+    add_kills(trials, record, mark)
     left = {
         name: row["settings"] for name, row in record["rows"].items()
         if "two processes" not in row["seeds"][0]
@@ -109,6 +112,17 @@ def fits(problem: str, args, argv, path: Path) -> None:
         for row, fit in zip(record["rows"][name]["seeds"], by_seed, strict=True):
             row["two processes"] = fit
     path.write_text(json.dumps(record) + "\n")
+
+
+def add_kills(trials: Trials, record: dict, mark: dict) -> None:
+    """Make the fits with a killed worker that `record` lacks."""
+    middle = middle_of(record)
+    for name, row in record["rows"].items():
+        for seed, found in zip(record["seeds_of_fits"], row["seeds"], strict=True):
+            if "one killed" not in found and "seconds" in found[middle]:
+                n, seconds = int(middle.split()[-1]), found[middle]["seconds"]
+                found["one killed"] = trials.killed(seed, name, row["settings"], n, seconds)
+                row["added"] = {"one killed": mark}
 
 
 def begun(made, passes: int, seeds: list[int]) -> dict:

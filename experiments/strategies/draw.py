@@ -26,10 +26,11 @@ def draw(out: Path) -> None:
         if (path := out / f"{name}.json").exists()
     }
     for question, panel in (
-        ("workers", _workers), ("groups", _groups), ("bytes", _bytes), ("slow", _slow)
+        ("workers", _workers), ("groups", _groups), ("bytes", _bytes), ("slow", _slow),
+        ("killed", _killed),
     ):  # fmt: skip
         n_rows = -(-len(records) // 2)
-        figure, axes = plt.subplots(n_rows, 2, figsize=(10.4, 4.6 * n_rows), squeeze=False)
+        figure, axes = plt.subplots(n_rows, 2, figsize=(10.4, 5.6 * n_rows), squeeze=False)
         for axis in axes.flat[len(records) :]:
             axis.remove()
         for axis, (name, record) in zip(axes.flat, records.items(), strict=False):
@@ -59,7 +60,10 @@ def _dots(axis, series: dict[str, dict[str, float]]) -> None:
     names.sort(key=lambda name: last.get(name, float("inf")), reverse=True)
     for i, (label, values) in enumerate(series.items()):
         places = [names.index(name) for name in values]
-        axis.plot(list(values.values()), places, "os^D"[i], ms=5, label=label, color=f"C{i}")
+        axis.plot(
+            list(values.values()), places, "os^D"[i], ms=5, label=label, color=f"C{i}",
+            clip_on=False,
+        )  # fmt: skip
     axis.set_yticks(range(len(names)), names, fontsize=8)
     if len(series) > 1:
         axis.legend(fontsize=8)
@@ -89,7 +93,7 @@ def _bytes(axis, record) -> None:
     _loss_axis(axis.yaxis, axis, "y")
     for i, (name, loss) in enumerate(losses.items()):
         axis.plot(sizes[name], loss, "o", ms=5, color=f"C{i % 10}")
-    axis.margins(x=0.25, y=0.1)
+    axis.margins(x=0.4, y=0.1)
     axis.autoscale_view()
     free: dict[int, float] = {}  # by column, the height above which there is no name yet
     for name, loss in sorted(losses.items(), key=lambda pair: pair[1]):
@@ -112,6 +116,14 @@ def _slow(axis, record) -> None:
     _dots(axis, {"one slow": ratios})
     axis.set_xlabel(f"times as long a fit, {many}, with one 10 times slower")
     axis.set_xlim(left=0)
+
+
+def _killed(axis, record) -> None:
+    """Loss with a worker killed on the way, and without."""
+    many = middle_of(record)
+    killed = {f"{many}, one killed": _losses(record, "one killed")}
+    _dots(axis, {many: _losses(record, many), **killed})
+    _loss_axis(axis.xaxis, axis)
 
 
 def _loss_axis(which, axis, side="x") -> None:

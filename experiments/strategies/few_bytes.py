@@ -20,6 +20,7 @@ import numpy as np
 
 from dpsvi import DPSVILDA
 from experiments.provenance import described, provenance
+from experiments.strategies import domain
 from experiments.strategies.problems import Problem, load
 from experiments.strategies.settings import named
 from experiments.strategies.trial import Trials
@@ -98,7 +99,7 @@ def whole(folder: Path) -> tuple[Problem, float]:
     tuning, test = np.split(np.arange(others.n_items), [500])
     dense = 2 * 4 * train.n_features * N_TOPICS / BATCH  # float32, there and back
     parts = [{"X": part} for part in (train, others.select(tuning), others.select(test))]
-    return Problem(estimator, *parts, "token"), dense
+    return Problem(estimator, *parts, "token", {}, domain.counts), dense
 
 
 def table(record: dict) -> str:

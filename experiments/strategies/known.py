@@ -1,4 +1,4 @@
-"""What the literature proves of each strategy; docs/strategies.md has the sources."""
+"""What the literature proves of each entrant; docs/strategies.md has the sources."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ PROVED: dict[str, str] = {
     "decay": NOTHING,
     "diloco": NOTHING,
     "displacement": "gradients fall, smooth objectives, bounded staleness",
+    "downpour": "gradients fall, smooth objectives, bounded staleness",
+    "eamsgd": NOTHING,
     "elastic": "where it is stable, on a quadratic",
+    "elastic synchronous": "where it is stable, on a quadratic",
     "fedavg": "converges, strongly convex",
     "gala": "nodes stay near each other",
     "gossip": NOTHING,
     "hierarchical": NOTHING,
+    "incremental": NOTHING,
     "local_sgd": "linear speed-up, strongly convex",
     "momentum": NOTHING,
     "ownership": NOTHING,
+    "post-local": NOTHING,
     "push_rows": NOTHING,
     "push_sum": "as fast as exact means, smooth objectives",
     "pvi": "fixed points are those of batch inference",
+    "pvi synchronous": "fixed points are those of batch inference",
     "sda": "exact where local posteriors are, in one pass",
+    "sgp": "as fast as exact means, smooth objectives",
 }

@@ -13,6 +13,7 @@ from pathlib import Path
 from dpsvi import strategies
 from experiments import mpiexec
 from experiments.strategies.problems import PROBLEMS
+from experiments.strategies.settings import ENTRANTS
 from experiments.strategies.trial import Trials
 
 _SECONDS = 900
@@ -26,19 +27,19 @@ def measure(folder: Path, problem: str, passes: int, offset: float, chosen: dict
     folder, problem, passes, offset
         As `Trials` needs them.
     chosen : dict
-        Settings by strategy.
+        Settings by entrant.
     seeds : list of int
 
     Returns
     -------
     dict
-        By strategy a list, by seed.
+        By entrant a list, by seed.
     """
     found = {}
     for topology, n_ranks in (("star", 3), ("peers", 2)):
         part = {
             name: settings for name, settings in chosen.items()
-            if strategies.get(name).topology == topology
+            if strategies.get(ENTRANTS[name][0]).topology == topology
         }  # fmt: skip
         if part:
             given = [problem, passes, offset, json.dumps(part), json.dumps(seeds)]

@@ -17,12 +17,14 @@ import numpy as np
 from dpsvi import DPSVIHMM, DPSVILDA, DPSVIGaussianMixture
 from dpsvi.corpus import Corpus, load_corpus
 from experiments.quality.documents import read_labels
+from experiments.strategies import domain
 
 GROUPS = 20
 DOCUMENTS, WORDS = 60, 2000  # of a newsgroup; the most frequent ones
 HELD_OUT = 300  # items to choose with, and as many to score
 PASSES, BATCH = 3, 8
 FEATURES = 8  # of a digit as a point: principal components; and of a row of its image
+COMPONENTS = 10  # and states
 
 
 class Problem(NamedTuple):
@@ -35,6 +37,10 @@ class Problem(NamedTuple):
         Arguments of `fit`, and of the held-out score: for choosing, and for the table.
     unit : str
         What the score, a held-out log-likelihood in nats, is the mean of.
+    incremental : dict
+        Parameters with which statistics of items are replaced, at last, instead of mixed in.
+    outside : callable(state) -> float
+        How far parameters are outside of their domain; see :mod:`experiments.strategies.domain`.
     """
 
     estimator: Callable
@@ -42,6 +48,8 @@ class Problem(NamedTuple):
     tuning: dict
     test: dict
     unit: str
+    incremental: dict
+    outside: Callable
 
 
 def topics(folder: Path, local_step: str) -> Problem:
@@ -56,6 +64,7 @@ def topics(folder: Path, local_step: str) -> Problem:
             topic_word_prior=0.03,
         ),
         {"X": X}, {"X": rest[:HELD_OUT]}, {"X": rest[HELD_OUT : 2 * HELD_OUT]}, "token",
+        {"keep_responsibilities": True}, domain.counts,
     )  # fmt: skip
 
 
@@ -86,16 +95,19 @@ def mixture(folder: Path) -> Problem:
     train, tuning, test = digits()
     components = PCA(FEATURES, random_state=0).fit(train)
     return Problem(
-        partial(DPSVIGaussianMixture, 10, batch_size=BATCH),
+        partial(DPSVIGaussianMixture, COMPONENTS, batch_size=BATCH),
         *({"X": components.transform(X)} for X in (train, tuning, test)), "point",
+        {"incremental": True}, partial(domain.components, n_features=FEATURES),
     )  # fmt: skip
 
 
 def chain(folder: Path) -> Problem:
     """Hidden Markov model: 1,180 digits as sequences of the 8 rows of their image, 10 states."""
     return Problem(
-        partial(DPSVIHMM, 10, batch_size=BATCH), *(_sequences(X) for X in digits()), "step"
-    )
+        partial(DPSVIHMM, COMPONENTS, batch_size=BATCH), *(_sequences(X) for X in digits()),
+        "step", {"incremental": True},
+        partial(domain.chain, n_states=COMPONENTS, n_features=FEATURES),
+    )  # fmt: skip
 
 
 def _sequences(X) -> dict:

@@ -1,36 +1,53 @@
-"""What each strategy may choose from: three settings each, so that all have equal budgets."""
+"""Who takes part, and what each may choose from: three settings, so that all have equal budgets."""
 
 from __future__ import annotations
+
+from dpsvi import strategies
 
 # Of the rates, (t + offset)^-decay; serial SVI chooses for all.
 OFFSETS = (10.0, 100.0, 1000.0)
 
-# The first one is the strategy's default.  A strategy without options of its own is tried with the
+# Those who are a strategy with some of its options.
+FORMS: dict[str, tuple[str, dict]] = {
+    "eamsgd": ("elastic", {"momentum": 0.9}),
+    "elastic synchronous": ("elastic", {"synchronous": True}),
+    "incremental": ("decay", {"incremental": True}),
+    "post-local": ("local_sgd", {"post_local": 0.5}),
+    "pvi synchronous": ("pvi", {"synchronous": True}),
+    "sgp": ("push_sum", {"tau": 0}),
+}
+ENTRANTS = {**{name: (name, {}) for name in strategies.names()}, **FORMS}
+ENTRANTS = {name: ENTRANTS[name] for name in sorted(ENTRANTS)}
+
+# The first one is the entrant's default.  A strategy without options of its own is tried with the
 # number of local steps between two messages, which all others leave to the engine.
 CHOICES: dict[str, list[dict]] = {
     "a2cid2": [{"graph": "ring"}, {"graph": "torus"}, {"local_steps": 1}],
     "decay": [{}, {"global_rate": 0.7}, {"local_steps": 2}],
     "diloco": [{}, {"momentum": 0.5, "outer_rate": 0.5}, {"momentum": 0.0, "outer_rate": 1.0}],
     "displacement": [{}, {"global_rate": 0.7}, {"global_rate": 0.5}],
+    "eamsgd": [{}, {"momentum": 0.5}, {"momentum": 0.25}],
     "elastic": [{}, {"alpha": 0.2}, {"alpha": 0.5}],
     "fedavg": [{}, {"fraction": 0.25}, {"fraction": 1.0}],
     "gala": [{}, {"graph": "exponential"}, {"graph": "complete"}],
     "gossip": [{}, {"probability": 0.25}, {"probability": 1.0}],
     "hierarchical": [{}, {"groups": 4}, {"every": 2}],
-    "local_sgd": [{}, {"post_local": 0.25}, {"post_local": 0.5}],
     "momentum": [{}, {"momentum": 0.5}, {"momentum": 0.25}],
     "push_rows": [{}, {"share": 0.05, "together": 4}, {"share": 0.2, "together": 4}],
     "push_sum": [{}, {"graph": "ring"}, {"graph": "complete"}],
-    "ownership": [{}, {"local_steps": 1}, {"local_steps": 2}],
-    "pvi": [{}, {"local_steps": 1}, {"local_steps": 2}],
-    "sda": [{}, {"local_steps": 1}, {"local_steps": 2}],
+    "post-local": [{}, {"post_local": 0.25}, {"post_local": 0.75}],
+    "pvi": [{}, {"damping": 0.5}, {"local_steps": 1}],
+    "pvi synchronous": [{}, {"damping": 0.5}, {"local_steps": 1}],
+    "sgp": [{}, {"graph": "ring"}, {"graph": "complete"}],
 }
-_OF_ESTIMATOR, _OF_CLUSTER = ("local_steps", "most_blind"), ("global_rate",)
+_OF_ESTIMATOR, _OF_CLUSTER = ("local_steps", "most_blind", "incremental"), ("global_rate",)
 
 
-def choices(strategy: str) -> list[dict]:
-    """What is tried for a strategy; for one that is not in the list its number of local steps."""
-    return CHOICES.get(strategy, [{}, {"local_steps": 1}, {"local_steps": 2}])
+def choices(entrant: str) -> list[dict]:
+    """What is tried for an entrant; for one that is not in the list its number of local steps."""
+    _, fixed = ENTRANTS[entrant]
+    tried = CHOICES.get(entrant, [{}, {"local_steps": 1}, {"local_steps": 2}])
+    return [{**fixed, **each} for each in tried]
 
 
 def split(settings: dict) -> tuple[dict, dict]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections import Counter
-from pathlib import Path
 
 from experiments.strategies.known import PROVED
 from experiments.strategies.problems import GROUPS
@@ -13,18 +11,16 @@ from experiments.strategies.settings import named
 from experiments.strategies.trial import SLOW
 
 TOLERANCE = 0.02  # nats: what "as good as serial SVI" allows
-LOSSES = ("one group each", "two processes")  # conditions besides numbers of workers
+LOSSES = ("one group each", "one killed", "two processes")  # conditions besides numbers of workers
 
 
-def table(record: dict, killed: dict[str, str]) -> str:
+def table(record: dict) -> str:
     """Medians over seeds; losses are in hundredths of a nat below the score of serial SVI.
 
     Parameters
     ----------
     record : dict
         What `__main__` writes: ``unit``, ``workers``, ``offset``, ``serial`` and ``rows``.
-    killed : dict
-        By strategy, what :func:`killed` found.
     """
     workers, unit, serial = record["workers"], record["unit"], record["serial"]
     base, middle = statistics.median(found["score"] for found in serial), middle_of(record)
@@ -35,41 +31,27 @@ def table(record: dict, killed: dict[str, str]) -> str:
         f"seeds, with an offset of the rates of {record['offset']:g}; {record['passes']} passes. "
         f"What the others lose, in hundredths of a nat per {unit} (medians over seeds; less is "
         "better, below 0 is better than serial): with n workers that draw from all items, with "
-        f"{GROUPS} workers that have one of {GROUPS} groups each (all these simulated), and with "
-        f"two workers that are real processes. By how much {middle} is sooner than serial SVI at "
+        f"{GROUPS} workers that have one of {GROUPS} groups each, with {middle} of which one is "
+        "killed at a random moment (all these simulated), and with two workers that are real "
+        "processes. By how much {middle} is sooner than serial SVI at "
         f"{100 * TOLERANCE:g} hundredths below its last score, and how much longer it takes if one "
         f"worker is {SLOW:g} times slower (simulated seconds); bytes an item, sent and received, "
-        f"at n = {workers[-1]}; of fits of four nodes, one of which is killed, how many ended with "
-        "valid parameters, and the least share of the items that was visited "
-        "(`python -m experiments.faults`); fits with a parameter outside of its domain, or that "
-        f"ended for such a reason; what is proved. Revisions: {_revisions(record)}.\n",
+        f"at n = {workers[-1]}; fits in which parameters were outside of their domain at an "
+        f"evaluation, or that ended for such a reason; what is proved. Revisions: "
+        f"{_revisions(record)}.\n",
         f"| strategy | settings | {' | '.join(conditions)} | sooner | one slow | bytes an item "
-        "| one killed | outside | proved |",
-        "| --- | --- |" + " ---: |" * (len(conditions) + 5) + " --- |",
+        "| outside | proved |",
+        "| --- | --- |" + " ---: |" * (len(conditions) + 4) + " --- |",
     ]
     for strategy, found in record["rows"].items():
         rows = found["seeds"]
         cells = [_loss(rows, name, base) for name in conditions]
         cells += [
             _sooner(rows, middle, base, serial_seconds), _slow(rows, middle),
-            _number(median(rows, f"n = {workers[-1]}", "bytes")), killed.get(strategy, "-"),
-            _outside(rows), PROVED[strategy],
+            _number(median(rows, f"n = {workers[-1]}", "bytes")), _outside(rows), PROVED[strategy],
         ]  # fmt: skip
         lines.append(f"| {strategy} | {named(found['settings'])} | {' | '.join(cells)} |")
     return "\n".join([*lines, *_reasons(record)]) + "\n"
-
-
-def killed(folder: Path) -> dict[str, str]:
-    """What came of fits with a killed node, by strategy, from what `experiments.faults` kept."""
-    found = {}
-    for path in sorted(folder.glob("**/faults.json")):
-        for strategy, fits in json.loads(path.read_text())["rows"].items():
-            struck = [fit for fit in fits if fit["kind"] == "killed" and fit["struck"]]
-            most = max(fit["n_items"] for fit in fits)
-            least = min(fit["n_items"] for fit in struck) / most
-            valid = sum(fit["valid"] for fit in struck)
-            found[strategy] = f"{valid} of {len(struck)}, {100 * least:.0f} %"
-    return found
 
 
 def middle_of(record: dict) -> str:
@@ -83,7 +65,9 @@ def _range(serial) -> str:
 
 
 def _revisions(record) -> str:
-    marks = [record["git"], *(row["git"] for row in record["rows"].values())]
+    rows = record["rows"].values()
+    marks = [record["git"], *(row["git"] for row in rows)]
+    marks += [mark["git"] for row in rows for mark in row.get("added", {}).values()]
     return ", ".join(sorted({mark["revision"][:7] for mark in marks}))
 
 
@@ -142,5 +126,8 @@ def _slow(rows, middle) -> str:
 
 
 def _outside(rows) -> str:
-    fits = [found for row in rows for found in row.values()]
-    return f"{sum(found.get('outside', 1.0) > 0 for found in fits)} of {len(fits)}"
+    fits = [fit for row in rows for fit in row.values() if "outside" in fit or "failed" in fit]
+    fits = [fit for fit in fits if not fit.get("failed", "").startswith("Refused")]
+    if not fits:  # nobody looked
+        return "-"
+    return f"{sum(fit.get('outside', 1.0) > 0 for fit in fits)} of {len(fits)}"

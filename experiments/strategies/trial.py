@@ -7,8 +7,9 @@ import numpy as np
 from dpsvi import Cluster, VirtualCluster
 from dpsvi.cluster.virtual import TEN_GIGABIT, Timing
 from dpsvi.errors import DivergedError
+from experiments.faults import only_errors
 from experiments.strategies.problems import GROUPS, Problem
-from experiments.strategies.settings import split
+from experiments.strategies.settings import ENTRANTS, split
 
 SLOW = 10.0
 # Rough constants, so that results are the same on every machine: a step of a millisecond, on nodes
@@ -17,10 +18,10 @@ TIMING = Timing(step=1e-3, value=0.0, turn=2e-5, touch=1e-10, message=2e-5, read
 
 
 class Watch:
-    """A callback: held-out score and lowest parameter at every evaluation."""
+    """A callback: held-out score, and whether parameters are valid, at every evaluation."""
 
-    def __init__(self, data: dict):
-        self.data, self.model, self._items = data, None, None
+    def __init__(self, data: dict, outside):
+        self.data, self.model, self._items, self._outside = data, None, None, outside
         # The score of sequences is a sum over their steps, that of other items a mean.
         self._parts = len(data["X"]) if "lengths" in data else 1
         self.scores: list[tuple[float, float]] = []
@@ -32,9 +33,7 @@ class Watch:
             self._items = self.model._read(y=None, reset=False, **self.data)
         score = self.model._held_out_score(event.state, self._items)["score"] / self._parts
         self.scores.append((round(event.seconds, 6), round(score, 6)))
-        if event.state.model.nonnegative:
-            rows = event.state.shared.rows
-            self.outside = max(self.outside, -float(rows.min() * event.state.scale))
+        self.outside = max(self.outside, self._outside(event.state))
 
 
 class Trials:
@@ -54,7 +53,7 @@ class Trials:
         self.problem, self.passes, self.offset, self.every = problem, passes, offset, every
 
     def fit(
-        self, seed: int, strategy: str, settings: dict, n: int, *, tuning: bool = False, **options
+        self, seed: int, entrant: str, settings: dict, n: int, *, tuning: bool = False, **options
     ) -> dict:
         """What came of a fit of `n` virtual workers, or why nothing did.
 
@@ -62,24 +61,35 @@ class Trials:
         -------
         dict
             ``scores``, pairs of virtual seconds and held-out log-likelihood; ``score``, the last
-            one; ``seconds``, ``bytes`` an item, ``outside``, how far a parameter was below its
-            least value; or ``failed``.
+            one; ``seconds``, ``bytes`` an item, ``outside``, how far parameters were outside of
+            their domain; or ``failed``.
         """
         given, parameters = split(settings)
         cluster = VirtualCluster(
-            n_workers=n, network=TEN_GIGABIT, timing=TIMING, strategy=strategy, seed=seed,
-            **given, **options,
+            n_workers=n, network=TEN_GIGABIT, timing=TIMING, strategy=ENTRANTS[entrant][0],
+            seed=seed, **given, **options,
         )  # fmt: skip
         return self._fit(seed, parameters, tuning, engine="simulated", cluster=cluster)
 
-    def measured(self, seed: int, strategy: str, settings: dict) -> dict:
+    def killed(self, seed: int, entrant: str, settings: dict, n: int, seconds: float) -> dict:
+        """The same of a fit of which one worker is killed; without that it takes `seconds`."""
+        rng = np.random.default_rng([seed, n])
+        # A cluster without a master cannot do without its first node, and n are too many there.
+        failure = {int(rng.integers(1, n)): seconds * rng.uniform(0.1, 0.9)}
+        with only_errors():
+            return self.fit(seed, entrant, settings, n, killed=failure)
+
+    def measured(self, seed: int, entrant: str, settings: dict) -> dict:
         """The same of a fit on the processes of this launch; seconds are real ones."""
         given, parameters = split(settings)
-        cluster = Cluster(strategy=strategy, **given)
+        cluster = Cluster(strategy=ENTRANTS[entrant][0], **given)
         return self._fit(seed, parameters, False, engine="mpi", cluster=cluster)
 
     def _fit(self, seed, parameters, tuning, **where) -> dict:
-        watch = Watch(self.problem.tuning if tuning else self.problem.test)
+        held_out = self.problem.tuning if tuning else self.problem.test
+        watch = Watch(held_out, self.problem.outside)
+        if parameters.pop("incremental", False):
+            parameters |= self.problem.incremental
         try:
             model = self.problem.estimator(
                 max_iter=self.passes, learning_offset=self.offset, random_state=seed,
@@ -87,8 +97,10 @@ class Trials:
             )  # fmt: skip
             watch.model = model
             model.fit(**self.problem.train)
-        except (DivergedError, ValueError, np.linalg.LinAlgError) as error:
+        except (DivergedError, np.linalg.LinAlgError) as error:
             return {"failed": f"{type(error).__name__}: {error}"}
+        except ValueError as error:
+            return {"failed": f"Refused: {error}"}
         report = model.exchanges_
         if not report:  # of a rank that was not the first
             return {}
@@ -97,18 +109,21 @@ class Trials:
             "bytes": report["bytes"] / model._state.items, "outside": watch.outside,
         }  # fmt: skip
 
-    def tune(self, strategy: str, choices: list[dict], n: int, seed: int) -> tuple[dict, list]:
+    def tune(self, entrant: str, choices: list[dict], n: int, seed: int) -> tuple[dict, list]:
         """The best of so many settings, and what each came to, on items of their own."""
-        tried = [self.fit(seed, strategy, each, n, tuning=True) for each in choices]
+        tried = [self.fit(seed, entrant, each, n, tuning=True) for each in choices]
         scores = [found.get("score", -np.inf) for found in tried]
         return choices[int(np.argmax(scores))], [found.get("score") for found in tried]
 
-    def row(self, strategy: str, settings: dict, seed: int, workers: list[int]) -> dict:
-        """All answers for one strategy and one seed; one of the middle n is slow."""
+    def row(self, entrant: str, settings: dict, seed: int, workers: list[int]) -> dict:
+        """All answers for one entrant and one seed; of the middle n one is slow, or killed."""
         middle = workers[len(workers) // 2]
-        found = {f"n = {n}": self.fit(seed, strategy, settings, n) for n in workers}
-        found["one group each"] = self.fit(seed, strategy, settings, GROUPS, sharding="shard")
+        found = {f"n = {n}": self.fit(seed, entrant, settings, n) for n in workers}
+        found["one group each"] = self.fit(seed, entrant, settings, GROUPS, sharding="shard")
         found["one slow"] = self.fit(
-            seed, strategy, settings, middle, stragglers=(1 / middle, SLOW)
+            seed, entrant, settings, middle, stragglers=(1 / middle, SLOW)
         )
+        seconds = found[f"n = {middle}"].get("seconds")
+        if seconds is not None:
+            found["one killed"] = self.killed(seed, entrant, settings, middle, seconds)
         return found

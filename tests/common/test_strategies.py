@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from reference.lda import TopicCorpus, count_visits
-from reference.strategies import ETA, K, assert_close, first_of, lda, nodes_batches, steps_of
+from reference.lda import TopicCorpus
+from reference.strategies import ETA, K, assert_close, first_of, lda, steps_of, toy
 from scipy.sparse import csr_array
 
 from dpsvi import (
@@ -13,25 +13,21 @@ from dpsvi import (
     Cluster,
     DPSVIGaussianMixture,
     VirtualCluster,
-    engines,
     strategies,
 )
-from dpsvi.base import Model
+from dpsvi.cluster.nodes.consensus import Consensus
 from dpsvi.cluster.nodes.peer import Peer
-from dpsvi.cluster.nodes.shares import rest_of, shares
 from dpsvi.cluster.transports.messages import deliver
-from dpsvi.cluster.turns import peers_take_turns, take_turns
+from dpsvi.cluster.turns import take_turns
 from dpsvi.cluster.virtual import Network, Timing
-from dpsvi.cluster.virtual.peers import _Peers
-from dpsvi.errors import DivergedError
-from dpsvi.kernels.jit import as_items
-from dpsvi.training.job import Job
+from dpsvi.errors import LostRankError
+from dpsvi.training.checkpoint import CheckpointFolder, read_newest, restore
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import constant, robbins_monro
-from dpsvi.training.state import State
 
 FLOAT = np.dtype(np.float32)
 STARS = [name for name in strategies.names() if strategies.get(name).topology == "star"]
+PEERS = [name for name in strategies.names() if name not in STARS]
 SECOND, INSTANT = Timing(step=1.0, value=0.0), Network(0.0, np.inf)
 
 
@@ -77,25 +73,6 @@ def test_no_momentum_is_the_decay_strategy_bit_for_bit(corpus, n_workers, master
         take_turns(job, n_workers)
         found.append(job.state.natural())
     assert np.array_equal(*found)
-
-
-def nothing(shared, scale, hyper, items, batch, work):
-    """A local step that finds nothing."""
-    return 0
-
-
-def toy(n_items, additive, n_passes, rate, local=count_visits, real=FLOAT, **cluster):
-    """All parameters are the same number; a step is a pass, its target is 1."""
-    model = Model(
-        name="toy", shape=(n_items, 3), prior=np.zeros(3, real), hyper=np.zeros(1),
-        init=lambda rng: np.zeros((n_items, 3), real), local=local, scratch=lambda longest: 0,
-        learner="incremental" if additive else "natural",
-    )  # fmt: skip
-    items = as_items(np.arange(n_items + 1), np.arange(n_items), np.ones(n_items), real)
-    return Job(
-        State.start(model, None, 1), items, Ledger(n_items, n_items, n_passes, 0), constant(rate),
-        local_steps=1, cluster=Cluster(**cluster),
-    )  # fmt: skip
 
 
 def test_without_decay_momentum_is_the_heavy_ball():
@@ -145,194 +122,6 @@ def test_one_elastic_worker_follows_a_line():
         values.append(centre)
     np.testing.assert_allclose(found, values, rtol=1e-5)
     assert found[-1] == pytest.approx(1, abs=1e-6) and np.all(np.diff(values) > -1e-12)
-
-
-# --- push-sum ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("schedule", [robbins_monro(50.0, 0.7), constant(0.5)])
-def test_one_peer_is_serial_svi_bit_for_bit(corpus, schedule):
-    """Also where the scale must be folded in, which nobody else makes it do."""
-    ours, theirs = (lda(corpus, 8, schedule, strategy="push_sum") for _ in range(2))
-    peers_take_turns(ours, 1)
-    engines.get("serial").fit(theirs)
-    assert np.array_equal(ours.state.natural(), theirs.state.natural())
-
-
-@pytest.mark.parametrize("n_nodes, delay", [(1, 0), (2, 0), (4, 0), (4, 5), (3, 2)])
-def test_push_sum_is_its_equations(corpus, n_nodes, delay):
-    """With x and w as in the paper, halves pushed at distance 1, 2, 1, 2, ..."""
-    job = lda(corpus, strategy="push_sum")
-    _, step = steps_of(job, corpus)
-    batches = nodes_batches(job, n_nodes)
-    x, w = [first_of(job) - ETA] * n_nodes, [1.0] * n_nodes
-    done, flying, turn = [0] * n_nodes, [], 0
-    distances = [1] if n_nodes == 2 else [1, 2]
-    while any(done[i] < len(batches[i]) for i in range(n_nodes)):
-        for i in range(n_nodes):
-            for _, to, mass, weight in [f for f in flying if f[0] <= turn]:
-                x[to], w[to] = x[to] + mass, w[to] + weight
-            flying = [f for f in flying if f[0] > turn]
-            if done[i] < len(batches[i]):
-                rate = job.schedule(np.array([n_nodes * done[i]]))[0]
-                z = x[i] / w[i] + ETA
-                x[i] = w[i] * (step(z, batches[i][done[i]], rate) - ETA)
-                if n_nodes > 1:
-                    to = (i + distances[done[i] % len(distances)]) % n_nodes
-                    x[i], w[i] = x[i] / 2, w[i] / 2
-                    flying.append((turn + delay, to, x[i], w[i]))
-                done[i] += 1
-            turn += 1
-    expected = sum(x) + sum(mass for _, _, mass, _ in flying)
-    peers_take_turns(job, n_nodes, delay)
-    assert_close(job, expected / n_nodes + ETA)
-    assert job.state.step == sum(done) == 40 and job.state.items == 400
-
-
-def whole_numbers():
-    """A problem whose steps change nothing; rows are whole numbers, halved 32 times at most."""
-    job = toy(16, True, 2, 0.5, nothing, np.dtype(float), strategy="push_sum")
-    rows = np.random.default_rng(0).integers(1, 50, size=(16, 3)).astype(float)
-    return job._replace(state=State.resume(job.state.model, rows, 1), passes=Ledger(16, 1, 2, 0))
-
-
-def check_mass(peers, messages, first):
-    """The sums of x and w over nodes and messages are what they were, to the last bit."""
-    held = [(n["weight"], a["rows"]) for n, a in (p.strategy.whole(p.state) for p in peers)]
-    held += [(m.header["numbers"]["weight"], m.arrays["rows"]) for m in messages]
-    assert sum(weight for weight, _ in held) == len(peers)
-    np.testing.assert_array_equal(sum(rows for _, rows in held), first)
-
-
-@pytest.mark.parametrize("n_nodes, delay", [(2, 0), (4, 3), (5, 7), (8, 1)])
-def test_no_mass_is_lost_on_the_way(n_nodes, delay):
-    job, seen = whole_numbers(), []
-    first = n_nodes * job.state.natural()
-
-    def look(peers, flying):
-        check_mass(peers, flying, first)
-        seen.append(len(flying))
-
-    peers = peers_take_turns(job, n_nodes, delay, look)
-    assert max(seen) >= min(1, delay), "messages were on their way, and counted"
-    assert len({peer.strategy.weight for peer in peers}) > 1, "somebody held more than others"
-    np.testing.assert_allclose(job.state.natural(), first / n_nodes, rtol=1e-12)
-
-
-@pytest.mark.parametrize("n_nodes", [2, 5])
-@pytest.mark.parametrize("latency", [0.0, 3.7])
-def test_no_mass_is_lost_in_virtual_time(n_nodes, latency):
-    """After each event, and at the end, where half of the nodes are slower."""
-    cluster = VirtualCluster(
-        strategy="push_sum", n_workers=n_nodes, network=Network(latency), stragglers=(0.5, 3.0)
-    )  # fmt: skip
-    job, seen = whole_numbers()._replace(cluster=cluster), []
-    first = n_nodes * job.state.natural()
-
-    class Watched(_Peers):
-        def until(self, finished):
-            super().until(lambda: self.look() or finished())
-
-        def look(self):
-            messages = [*self._flying.values(), *(m for inbox in self._inbox for m in inbox)]
-            check_mass(self.peers, messages, first)
-            seen.append(len(messages))
-
-    simulation = Watched(job, SECOND)
-    simulation.run()
-    simulation.end()
-    assert max(seen) > 0, "messages were on their way, and counted"
-    np.testing.assert_allclose(job.state.natural(), first / n_nodes, rtol=1e-12)
-
-
-def test_nodes_come_to_agree():
-    """Without local steps all de-biased parameters tend to the mean of what nodes start from."""
-    job = whole_numbers()
-    peers = [Peer(job, node, 5) for node in range(5)]
-    for node, peer in enumerate(peers):
-        peer.state.shared.rows[...] *= node
-    for _ in range(60):
-        for peer in peers:
-            to, message = peer.strategy.target(), peer.strategy.send(peer.state)
-            numbers, arrays = message
-            peers[to].strategy.merge(peers[to].state, numbers, {"rows": arrays["rows"].copy()})
-    for peer in peers:
-        expected = 2 * job.state.natural()  # the mean of 0, 1, 2, 3 and 4
-        np.testing.assert_allclose(peer.state.natural(), expected, rtol=1e-5)
-
-
-@pytest.mark.parametrize("n_shards", [1, 3])
-@pytest.mark.parametrize("local_steps", [1, 4, None])
-def test_peers_lose_and_double_no_item(n_shards, local_steps):
-    """What nodes make and what is left of the ledger are all passes over all items, once."""
-    job = toy(203, False, 3, 0.1, strategy="push_sum")._replace(local_steps=local_steps)
-    job = job._replace(passes=Ledger(203, 5, 3, 0, n_shards))
-    done = np.zeros(203, int)
-    for works in shares(job.passes, 3):
-        for work in works:
-            np.add.at(done, job.passes.items(work), 1)
-    assert np.all(done == 3)
-    peers = [Peer(job, node, 3) for node in range(3)]
-    for turns, peer in zip([4, 0, 9], peers, strict=True):
-        for _ in range(min(turns, len(peer.left))):
-            peer.turn()
-    rest = rest_of(job.passes, [work[:4] for peer in peers for work in peer.left])
-    assert rest.n_done == sum(peer.n_done for peer in peers)
-    again = Ledger.resume(203, 5, 3, rest.position())
-    while work := again.grant(0, 7):
-        again.done(0, work)
-    assert again.finished and again.n_done == 3 * job.passes.steps_a_pass
-
-
-def test_a_node_that_cannot_be_sent_to_is_left_out(corpus):
-    """It keeps its mass, and goes on."""
-    job = lda(corpus, strategy="push_sum")
-    peer = Peer(job, 0, 2)
-    assert peer.turn(ready=lambda node: False) == []
-    assert peer.strategy.weight == 1 and peer.n_done == 1
-    assert peer.turn()[0][0] == 1 and peer.strategy.weight == 0.5
-
-
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("tau", [0, 2])
-def test_nodes_that_wait_for_each_other_go_on_when_one_is_lost(corpus, seed, tau):
-    """Those that are left keep to their bound on staleness, and do not wait in a circle."""
-    options = {"tau": tau, "graph": "ring"}
-    job = lda(corpus, strategy="gala", strategy_options=options)._replace(local_steps=1)
-    peers, rng = [Peer(job, node, 4) for node in range(4)], np.random.default_rng(seed)
-    flying, live, told = [], {0, 1, 2, 3}, set()
-    lost_after, turns, late = int(rng.integers(1, 20)), 0, []
-    while not any(peers[node].finished for node in live):
-        turns += 1
-        if turns == lost_after:
-            live.discard(2)  # with what is on its way to it
-            flying = [sent for sent in flying if sent[1] != 2]
-        able = [("turn", n) for n in live if not peers[n].waits]
-        able += [("take", i) for i in range(len(flying))]
-        able += [("lose", n) for n in live - told if 2 not in live]
-        assert able, "all wait"
-        what, n = able[rng.integers(len(able))]
-        if what == "lose":
-            peers[n].lose(2, "killed")
-            told.add(n)
-        elif what == "take":
-            sender, to, message = flying.pop(n)
-            peers[to].take(sender, message)
-        else:
-            for to, message in peers[n].turn():
-                if to in live:
-                    flying.append((n, to, deliver(message, peers[n].pool, peers[to].pool)))
-        if told == {0, 1, 3} and what == "turn":
-            late.append(peers[n].exchanges[-1].staleness)
-    assert told == {0, 1, 3}
-    assert max(late) <= tau + 1
-
-
-def test_parameters_that_are_no_numbers_end_a_fit_of_peers(corpus):
-    job = lda(corpus, strategy="push_sum")
-    job.state.model.hyper[:] = np.nan
-    with pytest.raises(DivergedError):
-        peers_take_turns(job, 3)
 
 
 # --- all with a master ---------------------------------------------------------------------------
@@ -428,9 +217,12 @@ class EndAt:
 
 
 @pytest.mark.parametrize("old", [False, True])
-@pytest.mark.parametrize("strategy", STARS)
+@pytest.mark.parametrize("strategy", strategies.names())
 def test_a_resumed_fit_is_that_of_one_go(texts, tmp_path, strategy, old):
-    """Velocity and replicas are in the checkpoint; one that has none, of an old version, loads."""
+    """Velocity and replicas are in the checkpoint; one that has none, of an old version, loads.
+
+    A lone peer has nobody to remember; its checkpoint has the scale in its rows.
+    """
     settings = {"learning_rate": 0.05, "local_steps": 2, "checkpoint_dir": tmp_path}
     whole = estimator(strategy, 1, 4, learning_rate=0.05, local_steps=2).fit(texts[0])
     half = estimator(strategy, 1, 4, callbacks=[EndAt(160)], **settings)
@@ -444,10 +236,79 @@ def test_a_resumed_fit_is_that_of_one_go(texts, tmp_path, strategy, old):
         (path / "model.json").write_text(json.dumps(meta))
     resumed = estimator(strategy, 1, 4, **settings).resume(texts[0])
     assert resumed._state.step == whole._state.step == 320
+    if strategy not in STARS:
+        np.testing.assert_allclose(resumed.components_, whole.components_, rtol=1e-4)
+        return
     # After a pass SDA-Bayes has nothing to keep.
     stateless = strategies.get(strategy).as_sent or strategy == "sda"
     same = np.array_equal(resumed.components_, whole.components_)
     assert same == (stateless or not old), "only what is kept goes on as it was"
+
+
+@pytest.mark.parametrize("strategy", PEERS)
+def test_resumed_peers_go_on_as_those_that_did_not_end(corpus, tmp_path, strategy):
+    """Bit for bit: whom they send to, and momentum, are in the checkpoint of all."""
+
+    def turns(peers, n):
+        for _ in range(n):
+            for peer in peers:
+                for to, message in [] if peer.finished else peer.turn():
+                    peers[to].take(peer.node, deliver(message, peer.pool, peers[to].pool))
+
+    def together(peers):
+        consensus = Consensus(peers[0], 0.0)
+        for peer in peers[1:]:
+            consensus.add(peer.whole())
+        return consensus.snapshot()
+
+    def nodes(job):
+        return [Peer(job, node, 4) for node in range(4)]
+
+    job = lda(corpus, 6, strategy=strategy)
+    job = job._replace(passes=Ledger(200, 10, 6, 5, 4))
+    others = lda(corpus, 6, strategy=strategy)
+    peers = nodes(job)
+    turns(peers, 11)
+    first = job.state.natural()
+    folder = CheckpointFolder(tmp_path, 0.0)
+    folder.write(together(peers))
+    for peer in peers:
+        peer.restart(job.state)
+    turns(peers, 30)
+    together(peers)
+    found = []
+    for forgets in (False, True):
+        restored = restore(read_newest(tmp_path), others.state, 6, 10, 200)
+        name, content = restored.strategy_state
+        assert name == strategy and content["n_nodes"] == 4
+        before = (name, {} if forgets else content)
+        resumed = nodes(others._replace(passes=restored.passes, strategy_state=before))
+        turns(resumed, 30)
+        together(resumed)
+        found.append(others.state.natural())
+    assert all(peer.finished for peer in [*peers, *resumed])
+    assert np.abs(job.state.natural() - first).sum() > 0.1 * first.sum()
+    assert np.array_equal(found[0], job.state.natural())
+    # Blocks begin anew, and the node after the last one on a ring is the first one again.
+    stateless = strategy in ("ownership", "gala")
+    assert np.array_equal(*found) == stateless
+
+
+@pytest.mark.parametrize("strategy, options", [
+    ("fedavg", {"fraction": 1.0, "epochs": 4}), ("pvi", {"damping": 0.5}),
+    ("elastic", {"momentum": 0.5}),
+])  # fmt: skip
+def test_a_resumed_fit_with_options_is_that_of_one_go(texts, tmp_path, strategy, options):
+    """Also in the midst of a round of several local passes."""
+    settings = {"learning_rate": 0.05, "local_steps": 32, "own": options}
+    whole = estimator(strategy, 1, 4, **settings).fit(texts[0])
+    settings["checkpoint_dir"] = tmp_path
+    half = estimator(strategy, 1, 4, callbacks=[EndAt(160)], **settings)
+    with pytest.raises(KeyboardInterrupt):
+        half.fit(texts[0])
+    resumed = estimator(strategy, 1, 4, **settings).resume(texts[0])
+    assert resumed._state.step == whole._state.step == 320
+    assert np.array_equal(resumed.components_, whole.components_)
 
 
 def test_the_state_of_another_strategy_is_said_to_be_lost(texts, tmp_path, caplog):
@@ -495,6 +356,58 @@ def test_a_slow_peer_holds_nobody_up(texts, serial):
     assert lda.perplexity(test) == pytest.approx(serial, rel=0.1)
 
 
+@pytest.mark.parametrize("strategy", strategies.names())
+@pytest.mark.parametrize("how", ["killed", "frozen"])
+def test_every_strategy_goes_on_without_a_node_that_fails(texts, serial, strategy, how):
+    """At once, or when it has been silent for long; others make its steps where there is a master.
+
+    Without one a node's part is lost with it.
+    """
+    train, test = texts
+    cluster = VirtualCluster(
+        n_workers=4, timing=SECOND, network=INSTANT, strategy=strategy, silent_seconds=30.0,
+        **{how: {2: 40.5}},
+    )  # fmt: skip
+    settings = {"batch_size": 10, "max_iter": 6, "random_state": 0}
+    lda = DPSVILDA(5, engine="simulated", cluster=cluster, **settings).fit(train)
+    found = lda.exchanges_
+    assert found["lost"] == {2: "killed" if how == "killed" else "silent"}
+    assert all(e.worker != 2 for e in found["exchanges"][-4:])
+    items, star = 6 * 800, strategy in STARS
+    assert lda._state.items == (items if star else items * 3 // 4)
+    # Of 480 steps four nodes have made 160 by then.
+    assert found["seconds"] >= (40 + 320 / 3 if star else 120)
+    assert lda.perplexity(test) == pytest.approx(serial, rel=0.25)
+    again = DPSVILDA(5, engine="simulated", cluster=cluster, **settings).fit(train)
+    assert np.array_equal(again.components_, lda.components_)
+
+
+@pytest.mark.parametrize("strategy", ["decay", "local_sgd", "push_sum"])
+def test_a_failure_after_the_end_changes_nothing(texts, strategy):
+    plain = estimator(strategy, 3, 1).fit(texts[0])
+    cluster = VirtualCluster(
+        n_workers=3, timing=SECOND, network=INSTANT, strategy=strategy, killed={1: 1e6}
+    )
+    late = estimator(strategy, 3, 1).set_params(cluster=cluster).fit(texts[0])
+    assert np.array_equal(late.components_, plain.components_)
+    assert late.exchanges_["seconds"] == plain.exchanges_["seconds"]
+    assert late.exchanges_["lost"] == {}
+
+
+@pytest.mark.parametrize("strategy, lost", [
+    ("decay", {1: 1.0, 2: 1.0, 3: 2.0}), ("push_sum", {1: 1.0}), ("local_sgd", {3: 1.0}),
+])  # fmt: skip
+def test_a_fit_that_cannot_go_on_says_so(texts, strategy, lost):
+    on_lost = "drop" if len(lost) == 3 else "abort"
+    cluster = VirtualCluster(
+        n_workers=3, timing=SECOND, network=INSTANT, strategy=strategy, killed=lost,
+        on_lost=on_lost,
+    )  # fmt: skip
+    what = "no worker is left" if on_lost == "drop" else f"rank {max(lost)} is lost: killed"
+    with pytest.raises(LostRankError, match=what):
+        estimator(strategy, 3).set_params(cluster=cluster).fit(texts[0])
+
+
 @pytest.mark.parametrize("cluster, what", [
     ({"strategy": "momentum", "strategy_options": {"mu": 0.9}},
      r"may name \['momentum'\], got 'mu'"),
@@ -508,6 +421,12 @@ def test_a_slow_peer_holds_nobody_up(texts, serial):
     ({"strategy": "elastic", "strategy_options": {"synchronous": True}, "waiting": 0.1},
      "'elastic' has no waiting=0.1: all wait"),
     ({"strategy": "elastic", "global_rate": 0.5}, "alpha says how far"),
+    ({"strategy": "downpour", "master_batch": 2}, "is added as it comes"),
+    ({"strategy": "downpour", "global_rate": 0.5}, "displacements are added whole"),
+    ({"strategy": "pvi", "strategy_options": {"damping": 0}}, "damping must be"),
+    ({"strategy": "pvi", "strategy_options": {"synchronous": True}, "prefetch": True},
+     "'pvi' has no prefetch=True: a round is read"),
+    ({"strategy": "fedavg", "strategy_options": {"epochs": 0}}, "epochs must be"),
     ({"strategy": "push_sum", "master_batch": 2}, "'push_sum' has no master_batch=2: there is no"),
     ({"strategy": "push_sum", "waiting": 0.1}, "nobody waits"),
     ({"strategy": "push_sum", "statistics": "bfloat16"}, "rounding errors would be lost"),
@@ -543,20 +462,3 @@ def test_options_that_are_refused(cluster, what):
 def test_options_that_are_no_dict():
     with pytest.raises(TypeError, match="strategy_options must be a dict, got 0.9"):
         Cluster(strategy="momentum", strategy_options=0.9)
-
-
-def test_a_node_that_nobody_sends_to_keeps_some_mass():
-    """It is finite after 5,000 turns, and what it has is still its own parameters."""
-    strategy = strategies.get("push_sum")()
-    prior = np.full((1, 2), 0.5, FLOAT)
-    model = Model("toy", (3, 2), prior, np.zeros(0), count_visits, scratch=lambda longest: 0)
-    state = State.resume(model, np.arange(6, dtype=FLOAT).reshape(3, 2), 1)
-    before = state.natural()
-    strategy.begin(state, 0, 4)
-    n_sent = 0
-    for _ in range(5000):
-        if strategy.target() is not None:
-            strategy.send(state)
-            n_sent += 1
-    assert 10 < n_sent < 30 and strategy.weight == 0.5**n_sent
-    np.testing.assert_allclose(state.natural(), before, rtol=1e-6)

@@ -218,6 +218,10 @@ def test_times_are_drawn_from_the_whole_spread():
         ({"n_workers": 0}, "n_workers"), ({"cores": 0}, "cores"), ({"smt_gain": -1}, "smt_gain"),
         ({"stragglers": (2.0, 1.0)}, "stragglers"), ({"stragglers": (0.5, 0.5)}, "stragglers"),
         ({"master_works": True}, "master_works"), ({"workers_a_node": 0}, "workers_a_node"),
+        ({"killed": {0: 1.0}}, "rank in killed must be an integer >= 1"),
+        ({"n_workers": 2, "frozen": {3: 1.0}}, "rank in frozen must be .* <= 2"),
+        ({"n_workers": 2, "strategy": "gala", "killed": {2: 1.0}}, "rank in killed .* <= 1"),
+        ({"n_workers": 2, "killed": {2: -1.0}}, r"killed\[2\] must be"),
     ],
 )  # fmt: skip
 def test_clusters_that_cannot_be(wrong, what):
@@ -227,11 +231,20 @@ def test_clusters_that_cannot_be(wrong, what):
 
 @pytest.mark.parametrize(
     "wrong", [{"prefetch": "no"}, {"strict": 2}, {"master_works": "yes"}, {"network": "1 GbE"},
-              {"timing": 1.0}],
+              {"timing": 1.0}, {"killed": [1]}],
 )  # fmt: skip
 def test_options_of_another_type(wrong):
     with pytest.raises(TypeError, match=next(iter(wrong))):
         VirtualCluster(**wrong)
+
+
+def test_ranks_that_hold_a_part_of_the_sum_cannot_fail(rng):
+    cluster = VirtualCluster(n_workers=3, timing=SECOND, network=INSTANT, killed={1: 0.5})
+    mixture = DPSVIGaussianMixture(
+        2, engine="simulated", cluster=cluster, incremental=True, max_iter=2, batch_size=10
+    )
+    with pytest.raises(ValueError, match="cannot be killed or frozen in virtual time"):
+        mixture.fit(rng.normal(size=(100, 2)))
 
 
 @pytest.mark.parametrize("wrong", [{"latency": -1.0}, {"bandwidth": 0.0}])

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from dpsvi import strategies
+from dpsvi.cluster.nodes.peer import Peer
 from experiments import faults
 from experiments.faults import N_ITEMS, N_NODES, N_PASSES, Fault, HangError, main, strike
 
@@ -25,6 +26,20 @@ def test_twenty_faults_at_random_moments(strategy):
         else:  # what a peer had done, and what it had left to do, are lost with it
             assert outcome.n_items == ALL * (N_NODES - 1) // N_NODES, fault
     assert n_struck > 15
+
+
+def test_peers_wait_for_one_that_reads_nothing_until_it_is_lost(monkeypatch):
+    asked = []
+
+    def ahead(peer, unread):
+        asked.append(look(peer, unread))
+        return asked[-1]
+
+    look = Peer.ahead
+    monkeypatch.setattr(Peer, "ahead", ahead)
+    outcome = strike("gala", Fault("frozen", "before", 1, 2))
+    assert outcome == (True, ALL * (N_NODES - 1) // N_NODES, True)
+    assert any(asked), "somebody waits"
 
 
 def test_a_fit_that_hangs_is_found_out(monkeypatch):

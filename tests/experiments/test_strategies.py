@@ -2,24 +2,21 @@
 
 import gzip
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from tools.corpus_writers import write
 
-from dpsvi import Cluster, strategies
-from experiments.strategies import few_bytes
+from dpsvi import DPSVIHMM, DPSVILDA, Cluster, DPSVIGaussianMixture, strategies
+from experiments.strategies import domain, few_bytes
 from experiments.strategies.__main__ import main
 from experiments.strategies.known import PROVED
 from experiments.strategies.measured import measure
 from experiments.strategies.problems import GROUPS, PROBLEMS, by_group, digits, load
-from experiments.strategies.settings import CHOICES, choices, named, split
-from experiments.strategies.table import killed, table
+from experiments.strategies.settings import CHOICES, ENTRANTS, choices, named, split
+from experiments.strategies.table import table
 from experiments.strategies.trial import Trials
-
-RESULTS = Path(__file__).parents[2] / "experiments/results/strategies"
 
 
 @pytest.fixture
@@ -51,20 +48,50 @@ def test_a_group_of_digits_is_half_of_one():
     assert len({row.tobytes() for row in (*train, *tuning, *test)}) > 0.99 * (600 + len(train))
 
 
-def test_every_strategy_chooses_from_as_many_settings():
-    assert CHOICES.keys() <= set(strategies.names())
-    for name in strategies.names():
-        assert len(choices(name)) == 3 and choices(name)[0] is not choices(name)[1]
+def test_everybody_chooses_from_as_many_settings():
+    assert CHOICES.keys() <= ENTRANTS.keys() and set(strategies.names()) <= ENTRANTS.keys()
+    for name, (strategy, fixed) in ENTRANTS.items():
+        assert len({str(settings) for settings in choices(name)}) == 3
         for settings in choices(name):
+            assert fixed.keys() <= settings.keys()
             given, parameters = split(settings)
-            Cluster(strategy=name, **given)
-            assert parameters.keys() <= {"local_steps"}
+            Cluster(strategy=strategy, **given)
+            assert parameters.keys() <= {"local_steps", "incremental"}
     assert named({}) == "default" and named({"outer_rate": 0.5}) == "outer rate 0.5"
 
 
-def test_all_is_said_of_every_strategy():
-    assert list(PROVED) == strategies.names()
-    assert killed(RESULTS).keys() == PROVED.keys()
+def test_all_is_said_of_everybody():
+    assert list(PROVED) == list(ENTRANTS)
+
+
+def test_parameters_outside_of_their_domain_are_found(rng):
+    """Also those that a local step would repair."""
+    X = rng.normal(size=(200, 2))
+    settings = {"batch_size": 20, "max_iter": 1, "random_state": 0}
+    mixture = DPSVIGaussianMixture(3, **settings).fit(X)._state
+    chain = DPSVIHMM(3, **settings).fit(X, lengths=[20] * 10)._state
+    topics = DPSVILDA(3, **settings).fit(rng.poisson(1.0, (200, 9)))._state
+    width = 2 * 2 + 2 + 3  # weight | kappa | h | Psi | nu
+
+    def of_mixture(state):
+        return domain.components(state, 2)
+
+    def of_chain(state):
+        return domain.chain(state, 3, 2)
+
+    for state, outside, places in (
+        (mixture, of_mixture, {0: 0, 1: 1, width + 4: 1, width + 7: 1, width - 1: 1}),
+        (chain, of_chain, {0: 1, 5: 1, 12 + 1: 1, 12 + width + 4: 1, 12 + width - 1: 1}),
+    ):  # fmt: skip
+        assert outside(state) < 0
+        for place in places:
+            before = state.shared.totals[0].copy()
+            state.shared.totals[0, place] = -(state.model.prior[0, place] + 1) / state.scale
+            assert outside(state) > 0, place
+            state.shared.totals[0] = before
+    assert domain.counts(topics) <= 0
+    topics.shared.rows[2, 1] = -1e-3
+    assert domain.counts(topics) > 0
 
 
 def test_from_end_to_end(folder, monkeypatch):
@@ -82,7 +109,7 @@ def test_from_end_to_end(folder, monkeypatch):
     found = json.loads((folder / "out/lda.json").read_text())
     assert list(found["rows"]) == ["decay", "gossip"] and len(found["offsets"]) == 3
     row = found["rows"]["gossip"]["seeds"][0]
-    assert row.keys() == {"n = 2", "one group each", "one slow", "two processes"}
+    assert row.keys() == {"n = 2", "one group each", "one slow", "one killed", "two processes"}
     assert row["n = 2"]["score"] < 0 == row["n = 2"]["outside"] and row["n = 2"]["bytes"] > 0
     assert len(found["rows"]["gossip"]["scores"]) == 3
     text = (folder / "out/lda.md").read_text()
@@ -96,7 +123,14 @@ def test_from_end_to_end(folder, monkeypatch):
     again = json.loads((folder / "out/lda.json").read_text())
     assert again["rows"]["decay"] == found["rows"]["decay"]
     assert again["rows"]["gossip"]["seeds"] == found["rows"]["gossip"]["seeds"]
-    assert asked == [["decay", "gossip"], [], ["gossip"]]
+    # Kills that an earlier record lacks are added, as they would have been.
+    kills = [row.pop("one killed") for row in again["rows"]["gossip"]["seeds"]]
+    (folder / "out/lda.json").write_text(json.dumps(again))
+    main(arguments)
+    again = json.loads((folder / "out/lda.json").read_text())["rows"]["gossip"]
+    assert [row["one killed"] for row in again["seeds"]] == kills and "score" in kills[0]
+    assert list(again["added"]) == ["one killed"]
+    assert asked == [["decay", "gossip"], [], ["gossip"], []]
     with pytest.raises(ValueError, match="use another --out"):
         main([*arguments, "--seeds", "2"])
 
@@ -121,20 +155,21 @@ def test_the_table_says_what_was_found():
     row = {
         "n = 4": fit(-5.1), "one group each": {"failed": "DivergedError: NaN"},
         "one slow": fit(-5.1, seconds=5.0, outside=0.1), "two processes": fit(-5.2),
+        "one killed": fit(-5.15),
     }  # fmt: skip
     git = {"revision": "0123456789", "modified": False}
     record = {
         "unit": "token", "workers": [4], "passes": 5, "offset": 10.0, "serial": [fit(-5.0)],
         "git": git, "rows": {"decay": {"settings": {"rate": 0.5}, "seeds": [row, row], "git": git}},
     }  # fmt: skip
-    said = table(record, {"decay": "30 of 30, 100 %"})
+    said = table(record)
     assert (
-        "| decay | rate 0.5 | +10.0 | DivergedError | +20.0 | never | 2.5 times | 1,234 "
-        "| 30 of 30, 100 % | 4 of 8 | nothing in this form |\n\nFits that failed:\n\n"
+        "| decay | rate 0.5 | +10.0 | DivergedError | +15.0 | +20.0 | never | 2.5 times | 1,234 "
+        "| 4 of 10 | nothing in this form |\n\nFits that failed:\n\n"
         "* `decay`, one group each: 2 of 2 fits failed, DivergedError: NaN\n"
     ) in said
     row["n = 4"] = {**fit(-4.99), "scores": [[0.5, -5.01], [1.0, -4.99]]}
-    assert "| -1.0 | DivergedError | +20.0 | 4.0 times |" in table(record, {})
+    assert "| -1.0 | DivergedError | +15.0 | +20.0 | 4.0 times |" in table(record)
 
 
 def test_few_bytes_without_a_master(folder, monkeypatch):

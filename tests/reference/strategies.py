@@ -1,15 +1,16 @@
-"""What dense replays of strategies begin with: a small LDA, its steps in float64."""
+"""What dense replays of strategies begin with: a small LDA, its steps in float64; a toy."""
 
 import numpy as np
 
 from dpsvi import Cluster
+from dpsvi.base import Model
 from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model
 from dpsvi.training.job import Job
 from dpsvi.training.ledger import Ledger
-from dpsvi.training.schedules import robbins_monro
+from dpsvi.training.schedules import constant, robbins_monro
 from dpsvi.training.state import State
-from reference.lda import FixedPasses, documents_of, svi
+from reference.lda import FixedPasses, count_visits, documents_of, svi
 
 FLOAT = np.dtype(np.float32)
 K, ALPHA, ETA, BATCH = 4, 0.3, 0.05, 10
@@ -59,3 +60,22 @@ def nodes_batches(job, n_nodes):
          for epoch in range(job.passes.n_passes) for step in range(begin, end)]
         for begin, end in zip(cuts[:-1], cuts[1:], strict=True)
     ]  # fmt: skip
+
+
+def nothing(shared, scale, hyper, items, batch, work):
+    """A local step that finds nothing."""
+    return 0
+
+
+def toy(n_items, additive, n_passes, rate, local=count_visits, real=FLOAT, **cluster):
+    """All parameters are the same number; a step is a pass, its target is 1."""
+    model = Model(
+        name="toy", shape=(n_items, 3), prior=np.zeros(3, real), hyper=np.zeros(1),
+        init=lambda rng: np.zeros((n_items, 3), real), local=local, scratch=lambda longest: 0,
+        learner="incremental" if additive else "natural",
+    )  # fmt: skip
+    items = as_items(np.arange(n_items + 1), np.arange(n_items), np.ones(n_items), real)
+    return Job(
+        State.start(model, None, 1), items, Ledger(n_items, n_items, n_passes, 0), constant(rate),
+        local_steps=1, cluster=Cluster(**cluster),
+    )  # fmt: skip

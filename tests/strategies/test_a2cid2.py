@@ -35,7 +35,7 @@ def test_a2cid2_is_its_equations(corpus, graph, n_nodes, delay, schedule):
     both = neighbours(graph, n_nodes)
     eta, alpha = constants(both)
     mixing = expm(eta * np.array([[-1.0, 1.0], [1.0, -1.0]]))
-    draws = [np.random.default_rng([n_nodes, node]) for node in range(n_nodes)]
+    n_drawn = [0] * n_nodes
     x, u = [first_of(job)] * n_nodes, [first_of(job)] * n_nodes
     asked = [None] * n_nodes
     done, flying, turn, projected = [0] * n_nodes, [], 0, 0
@@ -59,7 +59,8 @@ def test_a2cid2_is_its_equations(corpus, graph, n_nodes, delay, schedule):
                 u[i] = new + (1 - rate) * (u[i] - x[i])
                 x[i], u[i] = np.tensordot(mixing, [new, u[i]], 1)
                 if asked[i] is None:
-                    to = both[i][int(draws[i].integers(len(both[i])))]
+                    draws = np.random.default_rng([n_nodes, i, n_drawn[i]])
+                    to, n_drawn[i] = both[i][int(draws.integers(len(both[i])))], n_drawn[i] + 1
                     flying.append((turn + delay, to, i, x[i], False))
                 else:
                     flying.append((turn + delay, asked[i][0], i, x[i], True))

@@ -31,7 +31,6 @@ def test_gosgd_is_its_equations(corpus, n_nodes, delay, probability):
     _, step = steps_of(job, corpus)
     batches = nodes_batches(job, n_nodes)
     x, a = [first_of(job)] * n_nodes, [1 / n_nodes] * n_nodes
-    draws = [np.random.default_rng([n_nodes, node]) for node in range(n_nodes)]
     done, flying, turn, n_sent = [0] * n_nodes, [], 0, 0
     while any(done[i] < len(batches[i]) for i in range(n_nodes)):
         for i in range(n_nodes):
@@ -42,8 +41,9 @@ def test_gosgd_is_its_equations(corpus, n_nodes, delay, probability):
             if done[i] < len(batches[i]):
                 rate = job.schedule(np.array([n_nodes * done[i]]))[0]
                 x[i] = step(x[i], batches[i][done[i]], rate)
-                if draws[i].random() < probability:
-                    to = (i + int(draws[i].integers(1, n_nodes))) % n_nodes
+                draws = np.random.default_rng([n_nodes, i, done[i]])
+                if draws.random() < probability:
+                    to = (i + int(draws.integers(1, n_nodes))) % n_nodes
                     a[i] /= 2
                     flying.append((turn + delay, to, x[i], a[i]))
                     n_sent += 1

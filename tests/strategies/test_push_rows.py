@@ -89,7 +89,7 @@ def test_bfloat16_is_half_as_long_and_loses_nothing(corpus):
     for numbers in ("float32", "bfloat16"):
         strategy = push_rows.Strategy(1.0, numbers=numbers)
         state = lda(corpus, strategy="push_rows").state
-        strategy.begin(state, 0, 2)
+        strategy.begin(state, 0, 2, None)
         before = np.float64(state.shared.rows)
         state.shared.rows[...] *= np.float32(1.1)
         _, arrays = strategy.send(state)

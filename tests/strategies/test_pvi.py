@@ -1,29 +1,40 @@
 """Partitioned variational inference: its equations, its fixed points, what a lost worker leaves."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from reference.lda import documents_of, svi
 from reference.strategies import ALPHA, ETA, K, assert_close, first_of, lda, steps_of
 
+from dpsvi import DPSVIGaussianMixture, VirtualCluster
 from dpsvi.cluster.turns import take_turns
+from dpsvi.cluster.virtual import Timing
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import constant, robbins_monro
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 4])
-@pytest.mark.parametrize("schedule", [robbins_monro(50.0, 0.7), constant(0.2)])
-def test_pvi_is_its_equations(corpus, n_workers, schedule):
-    job = lda(corpus, schedule=schedule, strategy="pvi")
+@pytest.mark.parametrize("damping, schedule", [
+    (1.0, robbins_monro(50.0, 0.7)), (1.0, constant(0.2)), (0.5, constant(0.2)),
+])  # fmt: skip
+@pytest.mark.parametrize("synchronous", [False, True])
+def test_pvi_is_its_equations(corpus, n_workers, schedule, damping, synchronous):
+    options = {"synchronous": synchronous, "damping": damping}
+    job = lda(corpus, schedule=schedule, strategy="pvi", strategy_options=options)
     v = first_of(job)
     steps, step = steps_of(job, corpus)
     seen, factors = [v] * n_workers, [(v - ETA) / n_workers] * n_workers
     for t, (batch, rate) in enumerate(steps):
         k, n = t % n_workers, n_workers
+        if synchronous and k == 0:
+            seen = [v] * n  # of a new round
         w, kept = seen[k], (1 - rate) ** n
         statistics = step(w, batch, rate) - ETA - (1 - rate) * (w - ETA)
-        new = kept * factors[k] + (1 - kept) / (n * rate) * statistics
-        v, factors[k] = v + new - factors[k], new
-        seen[k] = v
+        change = kept * factors[k] + (1 - kept) / (n * rate) * statistics - factors[k]
+        v, factors[k] = v + damping * change, factors[k] + damping * change
+        if not synchronous:
+            seen[k] = v
     master = take_turns(job, n_workers)
     assert_close(job, v)
     if n_workers > 1:
@@ -43,6 +54,28 @@ def test_a_fixed_point_is_one_of_batch_inference(corpus):
     documents = documents_of(corpus)
     batch = svi("mean_field", documents, v, ALPHA, ETA, [np.arange(200)], [1.0], n_sweeps=5)
     assert np.abs(batch - v).sum() < 1e-3 * v.sum()
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"synchronous": True}, {"damping": 0.5}, {"synchronous": True, "damping": 0.5},
+], ids=str)  # fmt: skip
+def test_pvi_equals_batch_inference(options):
+    """To one part in a million, a mixture in float64 of two workers with a half of the points."""
+    rng = np.random.default_rng(0)
+    means = np.array([[0.0, 0.0], [5.0, 0.0], [0.0, 5.0]])
+    X = means[rng.integers(3, size=300)] + rng.normal(size=(300, 2))
+    mixture = partial(DPSVIGaussianMixture, 3, random_state=0, most_blind=None)
+    batch = mixture(engine="serial", learning_rate=1.0, batch_size=300, max_iter=300).fit(X)
+    cluster = VirtualCluster(
+        n_workers=2, timing=Timing(step=1.0, value=0.0), sharding="shard", strategy="pvi",
+        strategy_options=options,
+    )  # fmt: skip
+    found = mixture(
+        engine="simulated", cluster=cluster, learning_rate=0.5, batch_size=150, max_iter=300,
+    ).fit(X)  # fmt: skip
+    expected = batch._state.natural()
+    assert expected.dtype == np.float64
+    np.testing.assert_allclose(found._state.natural(), expected, rtol=1e-6)
 
 
 def test_a_factor_has_the_weight_of_its_documents(corpus):

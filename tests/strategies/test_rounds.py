@@ -12,6 +12,7 @@ from dpsvi.cluster.turns import take_turns
 from dpsvi.strategies.local_sgd import shares_of
 from dpsvi.training.ledger import Ledger, StepRange
 from dpsvi.training.schedules import constant
+from experiments.known_results.clients import Clients
 
 ROUNDS = ["local_sgd", "diloco", "fedavg", "hierarchical"]
 
@@ -120,6 +121,37 @@ def test_federated_averaging_is_its_equations(corpus, fraction, n_drawn):
     assert_close(job, v)
 
 
+@pytest.mark.parametrize("fraction, epochs", [(0.7, 1), (0.7, 3), (1.0, 2)])
+def test_federated_averaging_of_unequal_clients_is_its_equations(corpus, fraction, epochs):
+    """Three clients with documents of their own kind, 30, 50 and 120: E passes of each a round."""
+    rate, n_passes = 0.1, 6
+    own = np.split(np.argsort(corpus.to_csr().toarray()[:, :30].sum(axis=1)), [30, 80])
+    options = {"fraction": fraction, "epochs": epochs}
+    job = lda(corpus, schedule=constant(rate), strategy="fedavg", strategy_options=options)
+    job = job._replace(passes=Clients(own, 1, 10, n_passes, 5), local_steps=12)
+    v, (_, step) = first_of(job), steps_of(job, corpus)
+    left, n_rounds, reported = {1: n_passes, 2: n_passes, 3: n_passes}, 0, []
+    while able := [k for k in left if left[k]]:
+        draws = np.random.default_rng([3, n_rounds])
+        chosen = draws.choice(able, min(round(fraction * 3), len(able)), replace=False)
+        ends, seen = dict.fromkeys(chosen, v), dict.fromkeys(chosen, 0)
+        for _ in range(epochs):
+            for k in [k for k in chosen if left[k]]:
+                shard = k % 3
+                work = StepRange(n_passes - left[k], shard, 0, len(own[shard]) // 10, 0)
+                for batch in np.split(job.passes.items(work), work.n_steps):
+                    ends[k] = step(ends[k], batch, rate)
+                left[k] -= 1
+                seen[k] += len(own[shard])
+        v = np.average([ends[k] for k in chosen], axis=0, weights=[seen[k] for k in chosen])
+        n_rounds += 1
+        reported.append(len(chosen))
+    master = take_turns(job, 3)
+    assert master.strategy.state()["n_rounds"] == n_rounds
+    assert max(reported) == round(fraction * 3) and job.state.items == n_passes * 200
+    assert_close(job, v)
+
+
 def test_the_clients_of_a_round_set_the_rates(corpus):
     """The mean of two of twenty clients moves by a half of what each of them moves."""
     job = lda(corpus, schedule=constant(0.1), strategy="fedavg")
@@ -189,10 +221,13 @@ def test_one_worker_of_a_round(corpus, strategy):
     assert np.array_equal(ours.state.natural(), theirs.state.natural()) == (strategy != "diloco")
 
 
-@pytest.mark.parametrize("strategy", ROUNDS)
-def test_a_round_goes_on_without_a_lost_worker(corpus, strategy):
+@pytest.mark.parametrize("strategy, options", [
+    *((name, {}) for name in ROUNDS), ("fedavg", {"fraction": 0.5, "epochs": 3}),
+    ("pvi", {"synchronous": True}),
+])  # fmt: skip
+def test_a_round_goes_on_without_a_lost_worker(corpus, strategy, options):
     """Dropped in the middle of a round, with others waiting: no hang, and no step is lost."""
-    job = lda(corpus, 4, strategy=strategy)
+    job = lda(corpus, 4, strategy=strategy, strategy_options=options)
     dropped = {5: 2, 12: 4}
 
     def drop(master, turns):

@@ -224,6 +224,51 @@ def test_a_callback_ends_all_parts(quadratic):
     assert not found.success and found.nit == 11 and found.growth["batch_size"][-1] == 8
 
 
+def fitted_topics(**options):
+    X = np.random.default_rng(0).poisson(0.7, (256, 30))
+    return DPSVILDA(
+        3, engine="serial", batch_size=8, learning_rate=0.2, max_iter=14, random_state=0, **options
+    ).fit(X)
+
+
+def test_batches_of_a_posterior_grow():
+    """As said at each look: fewer steps than without, over as many documents."""
+    plain, found = fitted_topics(), fitted_topics(max_batch_size=32)
+    looks = found.exchanges_["growth"]
+    sizes = [size for _, _, size in looks]
+    assert sizes == sorted(sizes) and sizes[-1] > 8 and all(top > 0 for _, top, _ in looks)
+    assert found._state.items == plain._state.items == 14 * 256
+    before = [8, *sizes, *[32] * 14][:14]  # of each pass
+    assert found._state.step == sum(256 // size for size in before) < plain._state.step
+    assert found.history_[-1]["rate"] == pytest.approx(0.2 * before[-1] / 8)
+    assert "growth" not in plain.exchanges_
+
+
+@pytest.mark.parametrize("n_workers", [1, 3])
+def test_batches_of_a_mixture_grow_on_workers(rng, n_workers):
+    X = rng.normal(size=(2, 2))[rng.integers(2, size=600)] * 6 + rng.normal(size=(600, 2))
+    cluster = VirtualCluster(n_workers=n_workers, timing=Timing(step=1.0, value=0.0))
+    settings = {"engine": "simulated", "cluster": cluster, "batch_size": 10, "max_iter": 12}
+    plain, found = (
+        DPSVIGaussianMixture(2, random_state=0, max_batch_size=most, **settings).fit(X)
+        for most in (None, 80)
+    )
+    assert found.exchanges_["growth"][-1][2] > 10 and found._state.step < plain._state.step
+    assert found.score(X) == pytest.approx(plain.score(X), abs=0.02)
+
+
+@pytest.mark.parametrize("options, what", [
+    ({"max_batch_size": 4}, "max_batch_size must be an integer >= 8"),
+    ({"max_batch_size": 16, "engine": "mpi"}, "max_batch_size must be None for engine='mpi'"),
+    ({"max_batch_size": 16, "checkpoint_dir": "x"}, "where there is a checkpoint_dir"),
+    ({"max_batch_size": 16, "incremental": True}, "that replace the statistics of points"),
+])  # fmt: skip
+def test_estimators_refuse(options, what):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.raises(ValueError, match=what):
+        DPSVIGaussianMixture(2, batch_size=8, max_iter=2, **options).fit(X)
+
+
 def test_refusals():
     with pytest.raises(ValueError, match="max_batch_size must be an integer >= 32, got 8"):
         DPSGD(max_batch_size=8)

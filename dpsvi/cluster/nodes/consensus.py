@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 
 from dpsvi.cluster.nodes.exchanges import Exchange
-from dpsvi.cluster.nodes.peer import Peer, copy_of
+from dpsvi.cluster.nodes.peer import Peer, copy_of, kept_by
 from dpsvi.cluster.nodes.shares import rest_of
 from dpsvi.cluster.transports.messages import Message
 from dpsvi.training.job import Snapshot
@@ -28,6 +28,9 @@ class Consensus:
     def __init__(self, peer: Peer, seconds: float):
         self.job, self._seconds = peer.job, seconds
         self._state, self._strategy = copy_of(peer.state, 1), copy(peer.strategy)
+        self._strategy.renormalise(self._state)
+        self._kept: dict = {"n_nodes": peer.n_nodes}  # of the strategies of all nodes
+        self._keep(peer.node, self._strategy.state())
         self._left = [work[:4] for work in peer.left]
         self.exchanges = list(peer.exchanges)
 
@@ -36,6 +39,7 @@ class Consensus:
         header, arrays = message.header, message.arrays
         self._strategy.merge(self._state, header["numbers"], arrays)
         if header["kind"] == "whole":
+            self._keep(header["node"], kept_by(message))
             self._left += arrays["left"].tolist()
             self._state.step += header["n_done"]
             self._state.items += header["n_items"]
@@ -53,4 +57,7 @@ class Consensus:
         state.recount()
         state.step, state.items = mine.step, mine.items
         passes = rest_of(job.passes, self._left)
-        return Snapshot(state, passes, self._seconds, (job.cluster.strategy, {}))
+        return Snapshot(state, passes, self._seconds, (job.cluster.strategy, self._kept))
+
+    def _keep(self, node, content):
+        self._kept |= {f"{name}_{node}": value for name, value in content.items()}

@@ -23,7 +23,7 @@ from dpsvi.cluster.nodes.problem import check_same
 from dpsvi.cluster.nodes.rows import RowSender
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.cluster.transports.window import Window
-from dpsvi.errors import DivergedError, LostMemoryError, LostRankError
+from dpsvi.errors import DivergedError, DpsviError, LostMemoryError, LostRankError
 from dpsvi.training.boundary import Boundary, Progress
 from dpsvi.training.job import Job, Snapshot
 
@@ -199,6 +199,12 @@ class Master:
     # --- messages -----------------------------------------------------------------------------
 
     def _join(self, worker, problem):
+        if self._begun:
+            # Rates, shards and what strategies keep of each worker are for as many as began.
+            raise DpsviError(
+                f"rank {worker} joins a fit that {self.n_workers} workers have begun: interrupt it "
+                "and resume it from its checkpoint with more"
+            )
         check_same(self.job, 0, worker, problem)
         self.workers.add(worker)
         self._answers.waiting.append(Ask(worker, None, None))

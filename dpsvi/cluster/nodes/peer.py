@@ -28,6 +28,7 @@ from dpsvi.training.task import make_task, make_works, with_memory
 # Turns while somebody has not read a message.  What it is sent meanwhile, and what it sends when it
 # goes on, is as old as that.  All steps of a slow node are its own, so the fit hardly takes longer.
 _MOST_AHEAD = 16
+_OF_STRATEGY = "strategy."  # before the names of its arrays
 _TURNS_A_PASS = 16  # at least, of each node: something of all others takes log2(n) messages
 
 
@@ -84,24 +85,33 @@ class Peer:
         self._schedule = lambda t: job.schedule(first + n_nodes * np.asarray(t))
         self._n_bytes, self._staleness = 0, 0  # since the last turn; turns since the last merge
         self._has_sent = False  # in the last turn
-        self.begin()
+        self._begin(None if job.strategy_state is None else self._mine(job.strategy_state[1]))
 
-    def begin(self) -> None:
+    def _begin(self, before: dict | None) -> None:
         """Start, or go on, from parameters that all nodes have."""
         self.exchanges: list[Exchange] = []
         self._counted = self.n_done, self.n_items
         self._sent_at: dict[int, int] = {}  # turns before the last message to each node
-        self.strategy.begin(self.state, self.node, self.n_nodes)
+        self.strategy.begin(self.state, self.node, self.n_nodes, before)
+
+    def _mine(self, content: dict) -> dict | None:
+        """What a checkpoint of as many nodes holds of this one."""
+        if content.get("n_nodes") != self.n_nodes:
+            return None
+        end = f"_{self.node}"
+        found = {name.removesuffix(end): v for name, v in content.items() if name.endswith(end)}
+        return found or None  # None: it was lost
 
     def restart(self, state: State) -> None:
         """Go on from `state`, which is what all nodes had together; what was counted is in it."""
         self._staleness, self._has_sent = 0, False
         mine = self.state
+        self.strategy.renormalise(mine)
         mine.shared.rows[...] = state.shared.rows
         mine.scale, mine.step, mine.items = 1.0, state.step, state.items
         mine.model.hyper[:] = state.model.hyper
         mine.recount()
-        self.begin()
+        self._begin(self.strategy.state())
 
     @property
     def finished(self) -> bool:
@@ -187,11 +197,17 @@ class Peer:
     def whole(self) -> Message:
         """A message with all that this node holds, which stays here, and what it has left to do."""
         numbers, arrays = self.strategy.whole(self.state)
+        kept = self.strategy.state()
+        arrays = {**arrays, **{f"{_OF_STRATEGY}{name}": value for name, value in kept.items()
+                               if isinstance(value, np.ndarray)}}  # fmt: skip
         left = np.array([work[:4] for work in self.left], np.int64).reshape(-1, 4)
         exchanges = np.array(self.exchanges, np.float64).reshape(-1, len(Exchange._fields))
         message = self._message("whole", numbers, {**arrays, "left": left, "exchanges": exchanges})
         n_done, n_items = self._counted
-        message.header.update(n_done=self.n_done - n_done, n_items=self.n_items - n_items)
+        message.header.update(
+            n_done=self.n_done - n_done, n_items=self.n_items - n_items,
+            kept={name: value for name, value in kept.items() if not isinstance(value, np.ndarray)},
+        )  # fmt: skip
         return message
 
     def _message(self, kind, numbers, arrays) -> Message:
@@ -211,6 +227,15 @@ class Peer:
         if last < work.last:
             self.left.appendleft(work._replace(first=last))
         return work._replace(last=last)
+
+
+def kept_by(message: Message) -> dict:
+    """What :meth:`Peer.whole` says of its strategy's own state; arrays are copied."""
+    arrays = {
+        name.removeprefix(_OF_STRATEGY): array.copy() for name, array in message.arrays.items()
+        if name.startswith(_OF_STRATEGY)
+    }  # fmt: skip
+    return {**message.header["kept"], **arrays}
 
 
 def copy_of(state: State, n_threads: int) -> State:

@@ -6,10 +6,12 @@ numbers; see :mod:`dpsvi.engines.simulated`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
+from dpsvi import strategies
 from dpsvi.cluster.options import Cluster
 from dpsvi.errors import check_number
 
@@ -80,10 +82,10 @@ class Timing:
     merge: float = 0.0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            for number in value if field.name == "spread" else [value]:
-                check_number(field.name, number, low=0)
+        for cost in fields(self):
+            value = getattr(self, cost.name)
+            for number in value if cost.name == "spread" else [value]:
+                check_number(cost.name, number, low=0)
         if not self.spread:
             raise ValueError("spread must have at least one quantile")
         object.__setattr__(self, "spread", tuple(self.spread))
@@ -118,6 +120,10 @@ class VirtualCluster(Cluster):
         Share of throughput that a second thread adds to a core.
     stragglers : (float, float)
         Share of the workers that are slow, and how many times slower they are.
+    killed, frozen : dict of int to float
+        Ranks that fail, and the virtual second from which on they do nothing; rank 0 cannot.  That
+        a rank is killed the others know at once, that it is frozen after `silent_seconds`.  What a
+        rank has sent that has not arrived by then is lost with it.
     seed : int
         Of the times that are drawn.  The same seed, timing and estimator give the same result.
 
@@ -137,6 +143,9 @@ class VirtualCluster(Cluster):
     >>> lda = DPSVILDA(2, engine="simulated", cluster=eight, batch_size=8, random_state=0).fit(X)
     >>> lda.history_[-1]["seconds"] < 1  # of the virtual clock
     True
+
+    >>> VirtualCluster(n_workers=4, killed={2: 1.5}).killed  # rank 2, after 1.5 seconds
+    {2: 1.5}
     """
 
     n_workers: int = 1
@@ -146,6 +155,8 @@ class VirtualCluster(Cluster):
     cores: int | None = None
     smt_gain: float = 0.25
     stragglers: tuple[float, float] = (0.0, 1.0)
+    killed: Mapping[int, float] = field(default_factory=dict, hash=False)
+    frozen: Mapping[int, float] = field(default_factory=dict, hash=False)
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -161,8 +172,19 @@ class VirtualCluster(Cluster):
             raise TypeError(f"timing must be a Timing or None, got {self.timing!r}")
         check_number("stragglers[0]", self.stragglers[0], low=0, high=1)
         check_number("stragglers[1]", self.stragglers[1], low=1)
+        for name in ("killed", "frozen"):
+            self._check_failures(name)
         if self.master_works:
             raise ValueError("master_works=True cannot be simulated")
+
+    def _check_failures(self, name: str) -> None:
+        failures = getattr(self, name)
+        if not isinstance(failures, Mapping):
+            raise TypeError(f"{name} must be a dict of ranks and seconds, got {failures!r}")
+        last = self.n_workers - (strategies.get(self.strategy).topology == "peers")
+        for rank, second in failures.items():
+            check_number(f"rank in {name}", rank, low=1, high=last, integer=True)
+            check_number(f"{name}[{rank}]", second, low=0)
 
     def slowdown(self, n_threads: int, timing: Timing) -> float:
         """How many times longer a step takes with `n_threads` in every worker.

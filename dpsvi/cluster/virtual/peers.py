@@ -44,6 +44,7 @@ class _Peers(VirtualTime):
         self._links = VirtualLinks(self, nodes, lambda sender, to: sender, self._arrived)
         self._unread: list[set[int]] = [set() for _ in range(n)]  # who has not read the last one
         self._waiting: set[int] = set()  # nodes that wait for a message of others
+        self._lost: dict[int, str] = {}  # why, of those that others know to be lost
 
     def run(self) -> None:
         """Until all steps are done."""
@@ -51,20 +52,34 @@ class _Peers(VirtualTime):
             self.at(0.0, self._turn, node)
         self.boundary.start()
         self.until(lambda: not self.events or self.boundary.ended)
-        if not self.boundary.ended and not all(peer.finished for peer in self.peers):
+        if not self.boundary.ended and not all(peer.finished for peer in self._live):
             raise RuntimeError("nodes without a master all wait for each other")
+
+    @property
+    def _live(self) -> list[Peer]:
+        """Nodes that have not failed."""
+        return [peer for peer in self.peers if peer.node not in self.gone]
+
+    def lose(self, node: int, reason: str) -> None:
+        """Let all others go on without `node`."""
+        self._lost[node] = reason
+        for peer in self._live:
+            peer.lose(node, reason)
+            self._unread[peer.node].discard(node)
+        self._wake(*self._waiting)
 
     def end(self) -> None:
         """Let all send what they hold to the first node, and take the time of that."""
         network = self.options.network
-        if len(self.peers) > 1:
-            seconds = [peer.whole().n_bytes / network.bandwidth for peer in self.peers[1:]]
+        if others := self._live[1:]:
+            seconds = [peer.whole().n_bytes / network.bandwidth for peer in others]
             self.now += network.latency + (sum(seconds) if network.shared else max(seconds))
         snapshot = self.consensus()
         exchanges = self._all.exchanges
         if self.job.report is not None:
             self.job.report.update(
-                **reported(exchanges), seconds=self.now, busy=0.0, lost={}, timing=self.timing,
+                **reported(exchanges), seconds=self.now, busy=0.0, lost=self._lost,
+                timing=self.timing,
             )  # fmt: skip
         if not self.boundary.ended:
             self.boundary.reached(Progress.of(snapshot), lambda: snapshot)
@@ -72,7 +87,7 @@ class _Peers(VirtualTime):
     def consensus(self) -> Snapshot:
         """Of all nodes and all messages, which all stay as they are."""
         self._all = Consensus(self.peers[0], self.boundary.seconds)
-        for peer in self.peers[1:]:
+        for peer in self._live[1:]:
             self._all.add(peer.whole())
         for message in self._links.unread():
             self._all.add(message)
@@ -80,6 +95,8 @@ class _Peers(VirtualTime):
 
     def _turn(self, node):
         """Merge what has come, make steps, send; and again at the end of that."""
+        if node in self.gone:
+            return
         peer, timing = self.peers[node], self.timing
         began, slower, self.computing = self.now, self.slower[node], node
         for sender, message in self._links.at(node).poll():
@@ -87,11 +104,12 @@ class _Peers(VirtualTime):
             peer.take(sender, message)
             self.at(self.now + self.options.network.latency, self._read, sender, node)
         unread = self._unread[node]
-        waits = peer.waits and not any(other.finished for other in self.peers)
+        waits = peer.waits and not any(other.finished for other in self._live)
         if waits or (peer.ahead(unread) and not peer.finished):
             self._waiting.add(node)
         elif not peer.finished:
-            found = peer.turn(lambda to: to not in unread and not self.peers[to].finished)
+            busy = unread | self._lost.keys()
+            found = peer.turn(lambda to: to not in busy and not self.peers[to].finished)
             for to, message in found:
                 self.now += timing.touch * message.n_bytes * slower
                 unread.add(to)

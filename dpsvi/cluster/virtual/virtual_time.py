@@ -3,16 +3,20 @@
 A local step of a thread reads the parameters when it begins and adds to them when it ends, so that
 p threads do not see the p - 1 steps that are being made; each addition to a row is lost with the
 probability that was measured.
+
+A node that fails does so between two events; events that were to follow from it do not happen.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import count
 
 import numpy as np
 
+from dpsvi.errors import LostRankError
 from dpsvi.training.job import Job
 from dpsvi.training.loop import RUNNING
 from dpsvi.training.signals import Deferred
@@ -35,6 +39,8 @@ class VirtualTime:
         Seconds.
     computing : int
         The node whose steps :meth:`run_steps` makes.
+    gone : set of int
+        Nodes that have failed, whether others know it or not.
     """
 
     def __init__(self, job: Job, timing, nodes: Iterable[int]):
@@ -48,6 +54,10 @@ class VirtualTime:
         self.computing = nodes[0]
         self.events: list[tuple] = []  # heap of (time, number, what to do, with what)
         self._numbers = count()
+        self.gone: set[int] = set()
+        failures = [(second, node, "killed") for node, second in self.options.killed.items()]
+        failures += [(second, node, "silent") for node, second in self.options.frozen.items()]
+        self._failures = deque(sorted(failures))
 
     def clock(self) -> float:
         """The time it is."""
@@ -69,9 +79,32 @@ class VirtualTime:
         """Let events happen until `finished`; signals are delivered between two of them."""
         with Deferred() as signals:  # an event is whole, a merge above all
             while not finished():
-                self.now, _, what, *arguments = heapq.heappop(self.events)
-                what(*arguments)
+                if self._failures and self._failures[0][0] <= self.events[0][0]:
+                    self._fail(*self._failures.popleft())
+                else:
+                    self.now, _, what, *arguments = heapq.heappop(self.events)
+                    what(*arguments)
                 signals.deliver()
+
+    def lose(self, node: int, reason: str) -> None:
+        """Let all others know that `node` is lost."""
+        raise NotImplementedError
+
+    def _fail(self, second, node, reason):
+        """From now on `node` does nothing; the others learn it at once, or by its silence."""
+        self.now = second
+        if node in self.gone:
+            return
+        self.gone.add(node)
+        if reason == "killed":
+            self._know(node, reason)
+        else:
+            self.at(self.now + self.options.silent_seconds, self._know, node, reason)
+
+    def _know(self, node, reason):
+        if self.options.on_lost == "abort":
+            raise LostRankError(f"rank {node} is lost: {reason}")
+        self.lose(node, reason)
 
     def run_steps(self, task, n_steps: int) -> None:
         """Do steps [0, n_steps) on virtual threads: read at the beginning of each, add at its end.

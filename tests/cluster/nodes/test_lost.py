@@ -6,6 +6,7 @@ from tools.node_jobs import BATCH, job, lda, toy
 
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.transports.memory import Memory
+from dpsvi.cluster.transports.messages import deliver
 from dpsvi.cluster.turns import exchange, receive, take_turns
 from dpsvi.errors import DivergedError, DpsviError, LostRankError
 from dpsvi.training.ledger import Ledger
@@ -59,6 +60,19 @@ def test_a_worker_with_another_problem_is_named(corpus):
     memory = Memory({0: master, 3: other})
     with pytest.raises(DpsviError, match=r"rank 3 .*items is 150 there, 200 on rank 0"):
         exchange(other, memory.at(3), lambda: receive(master, memory.at(0)))
+
+
+def test_a_worker_that_joins_late_is_refused(corpus):
+    work = job(*lda(corpus, "collapsed"))
+    late = Worker(work)
+
+    def join(master, turns):
+        if turns == 5:
+            for _, hello in late.turn():
+                master.take(4, deliver(hello, late.pool, master.pool))
+
+    with pytest.raises(DpsviError, match="rank 4 joins a fit that 3 workers have begun"):
+        take_turns(work, 3, join)
 
 
 def test_the_last_worker_cannot_be_lost(corpus):

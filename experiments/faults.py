@@ -214,7 +214,7 @@ def _peers(job: Job, fault: Fault) -> bool:
             if clock.found_out():
                 lost.add(fault.node)
                 for other in peers:
-                    other.lose(fault.node)
+                    other.lose(fault.node, fault.kind)
                 flying = [entry for entry in flying if not {*entry[1:3]} & lost]
             ended = ended or any(other.finished for other in peers)
             if clock.dead(node) or clock.rests(node):

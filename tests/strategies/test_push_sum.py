@@ -279,7 +279,7 @@ def test_a_node_that_nobody_sends_to_keeps_some_mass():
     model = Model("toy", (3, 2), prior, np.zeros(0), count_visits, scratch=lambda longest: 0)
     state = State.resume(model, np.arange(6, dtype=FLOAT).reshape(3, 2), 1)
     before = state.natural()
-    strategy.begin(state, 0, 4)
+    strategy.begin(state, 0, 4, None)
     n_sent = 0
     for _ in range(5000):
         if strategy.target() is not None:

@@ -111,7 +111,13 @@ def plot(rows, path) -> None:
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
         axis.grid(alpha=0.3)
-        axis.legend(fontsize=8)
+        axis.margins(y=0.1)
+    for axis, place in zip(
+        axes.flat, ("lower left", "upper left", "center right", "lower right"), strict=True
+    ):
+        axis.legend(fontsize=8, loc=place)
+    first.set_ylim(0.004, None)  # legends cover no point
+    last.set_ylim(0.6, None)
     figure.suptitle("A network with 16 hidden units on 1,024 digits, SIMULATED cluster")
     figure.tight_layout()
     figure.savefig(path, dpi=120)

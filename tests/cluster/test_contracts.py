@@ -46,7 +46,7 @@ class Events:
 
     def __init__(self):
         self.now, self.options = 0.0, SimpleNamespace(network=Network())
-        self.events = []
+        self.events, self.gone = [], set()
 
     def at(self, time, what, *arguments):
         self.events.append((time, what, arguments))

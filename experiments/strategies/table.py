@@ -43,7 +43,7 @@ def table(record: dict) -> str:
         "| outside | proved |",
         "| --- | --- |" + " ---: |" * (len(conditions) + 4) + " --- |",
     ]
-    for strategy, found in record["rows"].items():
+    for strategy, found in sorted(record["rows"].items()):
         rows = found["seeds"]
         cells = [_loss(rows, name, base) for name in conditions]
         cells += [

@@ -90,8 +90,9 @@ def local(shared, scale, hyper, items, batch, work):
         if i + 8 < n:
             prefetch(rows, np.int64(work.touched[i + 8]))
         basis = work.expected[i]
-        read_word(rows, work.touched[i], c, eta, options.word_prior, basis)
-        exp_digamma_row(basis, n_topics, basis)
+        # Not in place: the compiler uses vectors only where it knows that input is not output.
+        read_word(rows, work.touched[i], c, eta, options.word_prior, weight)
+        exp_digamma_row(weight, n_topics, basis)
         for k in range(n_columns):
             basis[k] *= topic[k]
 

@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # What a run can execute: all that a simulated fit of LDA imports, and how it is made here.
 EXECUTED = (
     *(f"dpsvi/{name}/**/*.py" for name in (
-        "cluster", "corpus", "datasets", "engines", "estimators", "evaluation", "families/topics",
-        "files", "kernels", "learners", "models/lda", "strategies", "training",
+        "base", "cluster", "corpus", "datasets", "engines", "estimators", "evaluation",
+        "families/topics", "files", "kernels", "learners", "models/lda", "strategies", "training",
     )),
     "dpsvi/*.py", "dpsvi/**/__init__.py", "dpsvi/expfam/dirichlet.py", "experiments/held_out.py",
     "experiments/figures/runs.py",

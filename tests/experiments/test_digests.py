@@ -88,7 +88,8 @@ def test_every_model_and_local_step_is_fitted():
             for fit in fits.FITS.values()
             if fit.estimator == name
         }
-        assert steps == set(getattr(dpsvi, name)._defaults)
+        # "sparse" is younger than the revision that digests are compared with.
+        assert steps == set(getattr(dpsvi, name)._defaults) - {"sparse"}
 
 
 def test_numbers_of_one_fit(tmp_path):

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
+from typing import TYPE_CHECKING
 
-from dpsvi.cluster.transports.channel import Channel
-from dpsvi.cluster.transports.messages import Pool
 from dpsvi.errors import FAILURE, LOST, DroppedError, LauncherError, LostRankError
 from dpsvi.files.launcher import (
     LAUNCHERS,
@@ -22,6 +21,10 @@ from dpsvi.files.launcher import (
     launched_with_ulfm,
 )
 from dpsvi.training.signals import Deferred
+
+if TYPE_CHECKING:  # both load NumPy, which a command that shows its help does not need
+    from dpsvi.cluster.transports.channel import Channel
+    from dpsvi.cluster.transports.messages import Pool
 
 _TAG_AGREE = 7
 _ALL_THERE = 30.0  # seconds for all ranks to begin a fit, once a signal has come
@@ -78,6 +81,8 @@ class World:
 
     def channel(self, pool: Pool, watch: Callable[[], dict[int, str]]) -> Channel:
         """What carries this rank's messages in one fit."""
+        from dpsvi.cluster.transports.channel import Channel
+
         return Channel(self, pool, watch)
 
 

@@ -13,7 +13,8 @@ from dpsvi.kernels.fold import Options, options_of
 from dpsvi.kernels.hyper import pack
 from dpsvi.models.lda import local_steps, responsibilities
 
-LOCAL_STEPS = {name: local_steps.get(name).local for name in local_steps.names()}
+_STEPS = {name: local_steps.get(name) for name in local_steps.names()}
+LOCAL_STEPS = {name: step.local for name, step in _STEPS.items()}
 FIRST_SWEEPS = 7  # over a document whose tokens are not assigned yet
 
 
@@ -56,7 +57,7 @@ def make_model(
         alphas, np.min(eta), tol, n_sweeps, word_prior.sum(axis=0)[: columns * np.ndim(eta)],
         word_prior,
     )  # fmt: skip
-    step = local_steps.get(local_step)
+    step = _STEPS[local_step]
     model = Model(
         name="lda",
         shape=(n_words, columns),

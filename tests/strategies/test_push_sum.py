@@ -267,7 +267,7 @@ def test_nodes_that_wait_for_each_other_go_on_when_one_is_lost(corpus, seed, tau
 
 def test_parameters_that_are_no_numbers_end_a_fit_of_peers(corpus):
     job = lda(corpus, strategy="push_sum")
-    job.state.model.hyper[:] = np.nan
+    job.state.model.hyper[: job.state.model.shape[1]] = np.nan  # alpha
     with pytest.raises(DivergedError):
         peers_take_turns(job, 3)
 

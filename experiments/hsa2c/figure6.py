@@ -121,7 +121,8 @@ def table(rows: list[dict]) -> list[str]:
     """Lines of Markdown: medians over the seeds, and what was chosen; then one node alone."""
     lines = [
         f"Seconds of the cluster to a mean return of {TARGET:g}, SIMULATED; medians over seeds, of "
-        f"which those that did not arrive in {LIMIT:g} s count as infinite.", "",
+        f"which those that did not arrive in {LIMIT:g} s count as infinite.  The master has no "
+        "momentum.", "",
         f"| n | B | seeds that arrived | seconds (range) | moves | exchanges | seconds to "
         f"{ON_THE_WAY:g} | learning rate | global rate |",
         "|---|---|---|---:|---:|---:|---:|---:|---:|",

@@ -36,8 +36,8 @@ class LeastSquares:
     def gradient(self, x, items):
         return self.A[items].T @ (self.A[items] @ x - self.b[items]) / len(items)
 
-    def optimum(self):
-        return np.linalg.solve(self.A.T @ self.A, self.A.T @ self.b)
+    def optimum(self, penalty=0.0):
+        return np.linalg.solve(self.A.T @ self.A / N + penalty * np.eye(D), self.A.T @ self.b / N)
 
 
 @pytest.fixture
@@ -121,6 +121,18 @@ def test_the_algorithm_in_plain_numpy(gamma, n, m, b, strategy, problem):
     np.testing.assert_allclose(result.x, versions[-1], rtol=1e-10, atol=1e-12)
     assert next(log, None) is None and result.njev == 6 * 30
     assert max(exchanges["staleness"]) >= (n - 1) // m, "workers do not see each other's updates"
+
+
+@pytest.mark.parametrize("strategy", ["decay", "displacement"])
+def test_stale_workers_find_the_penalised_optimum(strategy, problem):
+    """With a penalty the strategies differ on the way and agree where it ends."""
+    cluster = virtual(strategy=strategy, n_workers=4, master_batch=2)
+    result = DPSGD(
+        learning_rate=0.2, learning_decay=1.0, learning_offset=50.0, weight_decay=0.3,
+        batch_size=5, max_iter=300, engine="simulated", local_steps=1, cluster=cluster,
+        random_state=0,
+    ).minimize(problem, np.ones(D), N)  # fmt: skip
+    np.testing.assert_allclose(result.x, problem.optimum(0.3), atol=0.02)
 
 
 @pytest.mark.parametrize("strategy", ["local_sgd", "gala", "elastic"])

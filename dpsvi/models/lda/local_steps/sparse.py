@@ -40,30 +40,33 @@ def fields(n_words: int, n_columns: int) -> dict:
     """Fields of :class:`dpsvi.base.Model` for a model of this shape."""
     return {
         "few_columns": FEW, "thread_memory": n_words * _RECORD,
-        "scratch": lambda longest: 2 * n_columns + 4 * FEW + longest * (FEW + 2),
+        "scratch": lambda longest: 3 * n_columns + 5 * FEW + longest * (FEW + 2),
     }  # fmt: skip
 
 
-@inline_kernel
-def _parameter(rows, word_prior, eta, c, w, k):
-    """``lam_wk``."""
-    if word_prior.shape[0]:
-        eta = rows.dtype.type(word_prior[w, k])
-    return eta + c * rows[w, k]
-
-
 @kernel
-def _look(rows, word_prior, eta, c, w, topic, record):
-    """List the topics in which a word is most probable, with their shares of all topics."""
+def _look(row, prior, eta, c, topic, share, record):
+    """List the topics in which a word is most probable, with their shares of all topics.
+
+    `prior` holds the eta of the word in each topic where it has some of its own; `share` is
+    memory for a number a topic.
+    """
+    total = share.dtype.type(0)
+    if prior.shape[0]:
+        for k in range(topic.shape[0]):
+            share[k] = (share.dtype.type(prior[k]) + c * row[k]) * topic[k]
+            total += share[k]
+    else:
+        for k in range(topic.shape[0]):
+            share[k] = (eta + c * row[k]) * topic[k]
+            total += share[k]
     ids, shares = record[2 : 2 + LISTED], record[2 + LISTED :]
-    total, least, place, n = 0.0, 0.0, 0, 0
+    least, place, n = share.dtype.type(0), 0, 0
     for k in range(LISTED):
         shares[k] = 0.0
     for k in range(topic.shape[0]):
-        x = _parameter(rows, word_prior, eta, c, w, k) * topic[k]
-        total += x
-        if x > least:
-            ids[place], shares[place] = k, x
+        if share[k] > least:
+            ids[place], shares[place] = k, share[k]
             n += 1
             if n < LISTED:
                 place = n
@@ -72,7 +75,7 @@ def _look(rows, word_prior, eta, c, w, topic, record):
             for i in range(1, LISTED):
                 if shares[i] < shares[place]:
                     place = i
-            least = shares[place]
+            least = share.dtype.type(shares[place])
     for k in range(LISTED):
         shares[k] /= total
 
@@ -102,13 +105,14 @@ def _first(found, votes, n, most):
 
 
 @inline_kernel
-def _vote(words, counts, rows, word_prior, eta, c, topic, records, votes, found):
+def _vote(words, counts, rows, word_prior, eta, c, topic, share, records, votes, found):
     """Choose the topics of a document, `found` up to the number that is returned."""
-    n = 0
+    n, none = 0, word_prior.reshape(word_prior.size)[:0]
     for i in range(words.shape[0]):
         record = records[words[i]]
         if record[0] <= 0:
-            _look(rows, word_prior, eta, c, words[i], topic, record)
+            prior = word_prior[words[i]] if word_prior.shape[0] else none
+            _look(rows[words[i]], prior, eta, c, topic, share, record)
             record[1] = min(2 * record[1] + 1, topic.shape[0] / LOOK)
             record[0] = record[1]
         record[0] -= 1
@@ -127,18 +131,37 @@ def _vote(words, counts, rows, word_prior, eta, c, topic, records, votes, found)
     return most
 
 
+@inline_kernel
+def _gather(words, rows, word_prior, eta, c, found, size, block):
+    """``block_ij = lam_wk / sum_v lam_vk`` of the words of a document and the topics in `found`.
+
+    `size` holds one over the sum of each topic, and 0 behind those that were found.
+    """
+    for i in range(words.shape[0]):
+        row, gathered = rows[words[i]], block[i]
+        if word_prior.shape[0]:
+            prior = word_prior[words[i]]
+            for j in range(FEW):
+                k = found[j]
+                gathered[j] = (block.dtype.type(prior[k]) + c * row[k]) * size[j]
+        else:
+            for j in range(FEW):
+                gathered[j] = (eta + c * row[found[j]]) * size[j]
+
+
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; statistics are of few columns."""
     rows, longest = shared.rows, work.ids.shape[0]
     n_words, n_columns = rows.shape
     real = rows.dtype.type
     options = options_of(hyper, n_columns)
-    topic, votes = work.scratch[:n_columns], work.scratch[n_columns : 2 * n_columns]
-    rest = work.scratch[2 * n_columns :]
-    vectors = rest[: 4 * FEW].reshape((4, FEW))
-    gamma, weight, total, alpha = vectors[0], vectors[1], vectors[2], vectors[3]
-    blocks = rest[4 * FEW :][: longest * FEW].reshape((longest, FEW))
-    ratios = rest[(4 + longest) * FEW :][: 2 * longest].reshape((2, longest))
+    vectors, rest = work.scratch[: 3 * n_columns], work.scratch[3 * n_columns :]
+    topic, votes = vectors[:n_columns], vectors[n_columns : 2 * n_columns]
+    share = vectors[2 * n_columns :]
+    short = rest[: 5 * FEW].reshape((5, FEW))
+    gamma, weight, total, alpha, size = short[0], short[1], short[2], short[3], short[4]
+    blocks = rest[5 * FEW :][: longest * FEW].reshape((longest, FEW))
+    ratios = rest[(5 + longest) * FEW :][: 2 * longest].reshape((2, longest))
     records = work.kept.reshape((n_words, _RECORD))
     found = np.empty(max(FEW, longest * LISTED), np.int32)
     topic_sizes(options.alpha, options.eta, options.sizes, scale, n_words, work.totals, topic)
@@ -156,19 +179,14 @@ def local(shared, scale, hyper, items, batch, work):
         block, left = blocks[: stop - start], ratios[1, : stop - start]
         ratio = ratios[0, : stop - start]
         most = _vote(
-            words, counts, rows, options.word_prior, eta, c, topic, records, votes, found
+            words, counts, rows, options.word_prior, eta, c, topic, share, records, votes, found
         )
-        length = real(0)
-        for i in range(stop - start):
-            length += counts[i]
-            gathered = block[i]
-            for j in range(most):
-                k = found[j]
-                gathered[j] = _parameter(rows, options.word_prior, eta, c, words[i], k) * topic[k]
-            for j in range(most, FEW):
-                gathered[j] = 0
         for j in range(FEW):
             alpha[j] = options.alpha[found[j]] if j < most else 0
+            size[j] = topic[found[j]] if j < most else 0
+            found[j] = found[j] if j < most else 0
+        _gather(words, rows, options.word_prior, eta, c, found, size, block)
+        length = counts.sum()
         start_even(alpha, length / real(most), gamma)
         explain(
             counts, alpha, prior, options.tol, options.n_sweeps, length, gamma, weight, total,
@@ -178,7 +196,7 @@ def local(shared, scale, hyper, items, batch, work):
             stats, columns, b = work.stats[n], work.columns[n], block[i]
             work.touched[n] = words[i]
             for j in range(FEW):
-                columns[j] = found[j] if j < most else 0
+                columns[j] = found[j]
                 stats[j] = ratio[i] * weight[j] * b[j]
             n += 1
     return n

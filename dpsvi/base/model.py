@@ -78,7 +78,7 @@ class Model(NamedTuple):
     few_columns : int
         Columns of a row that have statistics in one item; 0: all.  Then ``work.stats[i]`` belongs
         to the columns ``work.columns[i]`` of row ``work.touched[i]``, and a row may be there as
-        often as a batch has values: a step costs the same whatever the number of columns is.
+        often as a batch has values: a step costs by these columns, not by all.
         ``work.stats`` need not be 0 on entry.
     common_rows : int
         Rows, the last ones, that every step reads and changes whatever its items are.

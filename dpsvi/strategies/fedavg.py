@@ -8,7 +8,7 @@ that each has seen as weights::
 
 This is :mod:`dpsvi.strategies.local_sgd` with other clients in every round: convex, so v stays a
 valid natural parameter.  Take ``sharding="shard"``, and as many ``local_steps`` as the largest
-shard has: then a client visits all of its items before it is heard.
+shard has: then a client visits all of its items before it sends what it has.
 
 With ``epochs`` E > 1 the clients of a round do so E times, each from where it has come to, before
 others are drawn.  The master holds their parameters meanwhile, and v is the mean of where they are:

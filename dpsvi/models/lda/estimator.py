@@ -63,7 +63,7 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         How a document is explained by the current topics.  ``"mean_field"`` is the paper's eq.
         (44), ``"collapsed"`` is stochastic CVB0 (Foulds et al. 2013): faster, and lower
         perplexity on every corpus measured.  ``"sparse"`` is for a thousand topics and more: the
-        same with the 32 topics of a document that matter most, at a cost that does not grow
+        same with the 32 topics of a document that matter most, at a cost that hardly grows
         with K (:mod:`dpsvi.models.lda.local_steps.sparse`).
     warm_documents : bool, default=False
         Remember gamma of each document between passes (4 K bytes a document).

@@ -1,4 +1,4 @@
-"""The collapsed local step of LDA with few topics a document: its cost does not grow with K.
+"""The collapsed local step of LDA with few topics a document: its cost hardly grows with K.
 
 A document of some hundred words belongs to a handful of many topics.  So its words vote: each has
 a list of the topics that it is most probable in, and the document is explained, by the equations of
@@ -6,8 +6,8 @@ a list of the topics that it is most probable in, and the document is explained,
 
     votes_k = sum_w c_dw b_wk / sum_j b_wj,      b_wk = lam_wk / sum_v lam_vk
 
-with k from the `LISTED` topics of each word.  Statistics are those of these topics; reading
-and writing them costs the same whatever K is.  Nothing is remembered of documents.
+with k from the `LISTED` topics of each word.  Statistics are those of these topics, so a pair reads
+and writes `FEW` numbers whatever K is.  Nothing is remembered of documents.
 
 Lists are what threads keep between their steps, each its own.  A thread looks through the whole row
 of a word when it meets it first, and again after 2, 4, 8, ... visits, at most ``K / LOOK`` apart:
@@ -21,15 +21,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsvi.families.topics.defaults import Defaults
 from dpsvi.kernels.collapsed import explain
 from dpsvi.kernels.fold import options_of, start_even, topic_sizes
 from dpsvi.kernels.jit import inline_kernel, kernel
+from dpsvi.models.lda.local_steps import collapsed
 
-DEFAULTS = Defaults(
-    word_tokens=2.0, sweeps=20, steps=256, most=64, memory=0.2, stream_memory=1 / 3,
-    stream_sweeps=20,
-)  # fmt: skip
+DEFAULTS = collapsed.DEFAULTS._replace(sweeps=20, stream_sweeps=20)  # a sweep costs little here
 FEW = 32  # topics of a document
 LISTED = 8  # topics in the list of a word
 LOOK = 16

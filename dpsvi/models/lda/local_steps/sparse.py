@@ -10,7 +10,7 @@ with k from the `LISTED` topics of each word.  Statistics are those of these top
 and writes `FEW` numbers whatever K is.  Nothing is remembered of documents.
 
 Lists are what threads keep between their steps, each its own.  A thread looks through the whole row
-of a word when it meets it first, and again after 2, 4, 8, ... visits, at most ``K / LOOK`` apart:
+of a word when it meets it first, and again 1, 3, 7, ... visits later, at most ``K / LOOK`` each time:
 so looking costs about ``LOOK`` numbers a visit.
 
 The idea that few topics of a document matter is that of sparse samplers and of ESVI (Yao et al.

@@ -10,8 +10,8 @@ with k from the `LISTED` topics of each word.  Statistics are those of these top
 and writes `FEW` numbers whatever K is.  Nothing is remembered of documents.
 
 Lists are what threads keep between their steps, each its own.  A thread looks through the whole row
-of a word when it meets it first, and again 1, 3, 7, ... visits later, at most ``K / LOOK`` each time:
-so looking costs about ``LOOK`` numbers a visit.
+of a word when it meets it first, and again 1, 3, 7, ... visits later, at most ``K / LOOK`` each
+time: so looking costs about ``LOOK`` numbers a visit.
 
 The idea that few topics of a document matter is that of sparse samplers and of ESVI (Yao et al.
 2009; Zhang et al. 2019).  `python -m experiments.many_topics` compares the step with the others.

@@ -108,9 +108,13 @@ def test_parameters_are_the_sum_of_what_is_remembered(name, more, rng):
     model = fit(name, data, callbacks=[lambda event: states.append(replace(event.state)) and 0],
                 **more)  # fmt: skip
     expected = members.get(name).remembered(data, states[-1])
-    # Threads over-write each other's additions to a matrix of several rows, now and then.
-    races = more.get("n_jobs", 1) > 1 and len(expected) > 1
-    close(model._state.learned(), expected, 1e-3 if races else 1e-9)
+    found = model._state.learned()
+    if more.get("n_jobs", 1) == 1 or len(expected) == 1:
+        return close(found, expected, 1e-9)
+    # Threads may over-write each other's addition to an entry, of any size, but hardly ever do so.
+    # A fault that concerns a row would show in more entries than these.
+    as_expected = np.isclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    assert (~as_expected).sum() < expected.shape[1] / 2
 
 
 @every_member

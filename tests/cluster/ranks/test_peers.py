@@ -108,9 +108,9 @@ def test_peers_that_are_left_receive_from_each_other(corpus_file, tmp_path):
 def test_a_peer_that_is_late_is_waited_for(kind, corpus_file, tmp_path):
     """Else others would have done all of their part without it."""
     out = tmp_path / "run"
-    run = launch(kind, 3, *faulty({"late": [1, 3.0]}, "dpsvi"), "fit", "lda", "--corpus",
-                 corpus_file, "--topics", "5", "--batch-size", "4", "--passes", PASSES,
-                 "--strategy", "gala", "--local-steps", "4", "--out", out)  # fmt: skip
+    # Slow to its end: each of 50 turns lasts so long that all ranks are at work in it.
+    given = fits.arguments(corpus_file, out, 6, "--strategy", "gala", faults={"late": [1, 3.0]})
+    run = launch(kind, 3, *given)
     assert run.wait() == 0, run.err
     for rank in range(3):
         turns = unheard(out, rank)

@@ -15,7 +15,7 @@ def count(items: Items) -> int:
 
 def take(items: Items, chosen) -> Items:
     """The items with these numbers, in this order."""
-    chosen = np.asarray(chosen)
+    chosen = np.asarray(chosen, np.int64)  # one type: a kernel is compiled for each
     offsets = np.concatenate([[0], np.cumsum(np.diff(items.offsets)[chosen])])
     value = np.empty(offsets[-1], items.value.dtype)
     index = np.empty(offsets[-1] if len(items.index) else 0, np.int32)

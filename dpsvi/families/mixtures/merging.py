@@ -64,7 +64,7 @@ def merge(points, resp, prior: Prior, weight_bound, fewest, most):
         Without components of less than one point.
     """
     resp = _drop_empty(resp).T.copy()
-    origins = np.broadcast_to(prior.mean, (len(resp), len(prior.mean)))
+    origins = np.tile(prior.mean, (len(resp), 1))  # not a view: that is another type to a kernel
     rows = statistics(points, resp.T, origins, prior.covariance.ndim == 1)
     evidence = prior.log_evidence(rows)
     # What merging i and j > i brings of the evidence, and what it costs of the entropy

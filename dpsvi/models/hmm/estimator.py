@@ -34,7 +34,7 @@ from dpsvi.expfam import dirichlet
 from dpsvi.families.mixtures.incomplete import has_gaps
 from dpsvi.models.hmm.emissions import KINDS
 from dpsvi.models.hmm.inference import Inference
-from dpsvi.models.hmm.model import from_arrays, make_model, read, read_prior, with_gaps
+from dpsvi.models.hmm.model import from_arrays, make_model, read, read_prior, remembering, with_gaps
 from dpsvi.models.hmm.sequences import Steps, offsets_of, windows
 from dpsvi.training.items import count, dense_items
 from dpsvi.training.state import State
@@ -194,8 +194,9 @@ class DPSVIHMM(Inference, Incremental, ArrayEstimator):
     _free = ("algorithm", "buffer", "incremental")
     _settings = ("window",)
     _extra = ("n_symbols_",)
-    _warmup = ({"emission": "categorical"},)
+    _warmup = ({"emission": "categorical"}, {"incremental": True})
     _model = staticmethod(from_arrays)
+    _remembering = staticmethod(remembering)
 
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
@@ -277,9 +278,6 @@ class DPSVIHMM(Inference, Incremental, ArrayEstimator):
         4
         """
         return self._partial_fit(X, y, lengths=lengths)
-
-    def _remembering(self, model):
-        return model._replace(item_memory=model.shape[1])  # statistics
 
     @property
     def _emissions(self):

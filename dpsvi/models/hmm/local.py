@@ -182,27 +182,48 @@ def _visit(begin, end, weights, chunk, begins, pairs):
 
 def local(shared, scale, hyper, items, batch, work):
     """See :class:`dpsvi.base.Model`; items are sequences, the one row is always touched."""
-    return _step(shared.item_memory, scale, hyper, items, batch, work, None)
+    return _step(scale, hyper, items, batch, work, None)
 
 
 def local_with_gaps(shared, scale, hyper, items, batch, work):
     """The same for points that may miss coordinates."""
-    return _step(shared.item_memory, scale, hyper, items, batch, work, 1)
+    return _step(scale, hyper, items, batch, work, 1)
+
+
+def changes(shared, scale, hyper, items, batch, work):
+    """The same as :func:`local` for passes that remember statistics, and give their changes."""
+    return _change(shared.item_memory, scale, hyper, items, batch, work, None)
+
+
+def changes_with_gaps(shared, scale, hyper, items, batch, work):
+    """The same for points that may miss coordinates."""
+    return _change(shared.item_memory, scale, hyper, items, batch, work, 1)
 
 
 @template
-def _step(memory, scale, hyper, items, batch, work, gaps):
+def _step(scale, hyper, items, batch, work, gaps):
+    options, chunk, weights = _read(scale, hyper, work)
+    add(items, batch, options.marked, weights, chunk, gaps, work.stats[0])
+    work.touched[0] = 0
+    return 1
+
+
+@template
+def _change(memory, scale, hyper, items, batch, work, gaps):
+    options, chunk, weights = _read(scale, hyper, work)
+    add_changes(memory, items, batch, options.marked, weights, chunk, gaps, work.stats[0])
+    work.touched[0] = 0
+    return 1
+
+
+@template
+def _read(scale, hyper, work):
     options = options_of(hyper)
     chunk = chunk_of(work.scratch, *options.origins.shape)
     expect(work.totals, scale, hyper, work.expected[0], chunk.visits)
     start, trans, states = split(work.expected[0], options.n_components)
     weights = Weights(options.kind, options.origins, start, trans, states, chunk.visits)
-    if memory.shape[0] == 0:
-        add(items, batch, options.marked, weights, chunk, gaps, work.stats[0])
-    else:
-        add_changes(memory, items, batch, options.marked, weights, chunk, gaps, work.stats[0])
-    work.touched[0] = 0
-    return 1
+    return options, chunk, weights
 
 
 @kernel

@@ -16,6 +16,8 @@ from dpsvi.models.hmm.local import (
     CATEGORICAL,
     Options,
     Weights,
+    changes,
+    changes_with_gaps,
     expect,
     local,
     local_with_gaps,
@@ -35,6 +37,12 @@ def from_arrays(shape, prior, hyper) -> Model:
         scratch=partial(scratch, options.n_components, n, n + options.marked),
         nonnegative=options.kind == CATEGORICAL,
     )  # fmt: skip
+
+
+def remembering(model: Model) -> Model:
+    """The model whose local step remembers the statistics of each item, and gives their changes."""
+    steps = {local: changes, local_with_gaps: changes_with_gaps}
+    return model._replace(local=steps[model.local], item_memory=model.shape[1])
 
 
 def make_model(kind, marked, floor, origins, start, trans, states) -> Model:

@@ -66,7 +66,9 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
         longest = max(longest, items.offsets[d + 1] - items.offsets[d])
     ratios = np.empty(longest, np.float32)
     blocks = np.empty((longest, n_columns), np.float32)
-    positions = np.arange(longest)
+    positions = np.empty(longest, np.int64)
+    for i in range(longest):
+        positions[i] = i
     for d in range(first, last):
         start, stop = items.offsets[d], items.offsets[d + 1]
         words, counts = items.index[start:stop], items.value[start:stop]

@@ -92,8 +92,9 @@ def explain(
     real = gamma.dtype.type
     tol = real(tol) * length
     most = real(0.5) * (length + real(prior))
-    positions = np.arange(counts.shape[0])
-    left[:] = 0
+    positions = np.empty(counts.shape[0], np.int64)
+    for i in range(counts.shape[0]):
+        positions[i], left[i] = i, 0
     for sweep in range(n_sweeps):
         if sweep % EVERY == 1:
             leave_own_out(most, counts, ratio, left, block)
@@ -136,7 +137,9 @@ def explain_all(shared, scale, options, n_words, items, batch, work, evidence):
     )
     for k in range(n_columns):
         topic[k] = real(1) / topic[k] if options.alpha[k] > 0 else real(0)
-    c, eta = real(scale), real(options.eta)
+    c, eta, prior = real(scale), real(options.eta), 0.0
+    for k in range(n_columns):
+        prior += options.alpha[k]
     warm = shared.item_memory.shape[0] > 0
     for b in range(batch.shape[0]):
         d = batch[b]
@@ -158,7 +161,7 @@ def explain_all(shared, scale, options, n_words, items, batch, work, evidence):
             start_even(options.alpha, length / real(n_topics), gamma)
         gather(rows, words, c, eta, options.word_prior, topic, block)
         explain(
-            counts, options.alpha, options.alpha.sum(), options.tol, options.n_sweeps, length,
+            counts, options.alpha, prior, options.tol, options.n_sweeps, length,
             gamma, weight, total, ratio, left, block,
         )  # fmt: skip
         add_assigned(work.stats, ids, ratio, weight, block)

@@ -134,13 +134,14 @@ def infer(basis, items, exposure, options, shapes, rates, log_norm):
     for u in range(shapes.shape[0]):
         longest = max(longest, items.offsets[u + 1] - items.offsets[u])
     weight, total, ratios = np.zeros(n_columns), np.empty(n_columns), np.empty(longest)
+    columns = np.empty(longest, np.int32)
     for u in range(shapes.shape[0]):
         start, stop = items.offsets[u], items.offsets[u + 1]
-        ids, counts, ratio = (
-            items.index[start:stop],
-            items.value[start:stop],
-            ratios[: stop - start],
-        )
+        ids, counts = columns[: stop - start], items.value[start:stop]
+        ratio = ratios[: stop - start]
+        # A copy: what cannot be written is another type, for which all were compiled once more.
+        for i in range(stop - start):
+            ids[i] = items.index[start + i]
         start_even(counts, options, shapes[u])
         rates[u] = explain(
             basis, ids, counts, exposure, options, shapes[u], weight, total, ratio

@@ -81,7 +81,8 @@ def add_rows(rows, touched, stats, gain, total):
     block = np.empty(n_columns, stats.dtype)
     for first in range(0, n, _BLOCK):
         last = min(first + _BLOCK, n)
-        block[:] = zero
+        for k in range(n_columns):
+            block[k] = zero
         for i in range(first, last):
             if i + _BLOCK < n:
                 prefetch(rows, np.int64(touched[i + _BLOCK]))

@@ -12,7 +12,7 @@ from dpsvi.commands.common import (
 )
 from dpsvi.commands.fit_arrays import add_data_arguments, arguments_of, read_arrays
 
-METHODS = ("predict", "predict_proba", "transform", "score_samples")
+METHODS = ("predict", "predict_proba", "score_samples")
 
 
 def add_arguments(parser) -> None:
@@ -25,18 +25,18 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "--method",
         choices=METHODS,
-        help="method of the estimator [predict, or transform without one]",
+        help="method of the estimator [the first that it has]",
     )
 
 
 def run(args) -> None:
     """Write one row of the answer for each row of the data."""
     check_array_out(args.out)
-    answer(args, args.method)
+    answer(args, METHODS, args.method)
 
 
-def answer(args, method: str | None) -> None:
-    """Write what a method of the model, by default the first that it has, says of the data.
+def answer(args, methods: tuple[str, ...], method: str | None = None) -> None:
+    """Write what a method of the model, by default the first of `methods`, says of the data.
 
     Raises
     ------
@@ -50,12 +50,10 @@ def answer(args, method: str | None) -> None:
     from dpsvi.errors import DataFormatError, UsageError
 
     estimator = load_estimator(args.model, "arrays")
-    known = [name for name in METHODS if hasattr(estimator, name)]
-    method = method or known[0]
+    known = [name for name in methods if hasattr(estimator, name)]
+    method = method or next(iter(known), methods[0])
     if method not in known:
-        raise UsageError(
-            f"{args.model}: this model has no {method}; `dpsvi predict` has {', '.join(known)}"
-        )
+        raise UsageError(f"{args.model}: this model has no {method}; it has {_offers(estimator)}")
     call = getattr(estimator, method)
     data = read_arrays(args)
     data.pop("y", None)
@@ -66,3 +64,10 @@ def answer(args, method: str | None) -> None:
     emit(
         args, {"out": args.out, "method": method, "shape": shape}, f"{args.out}: {method}, {shape}"
     )
+
+
+def _offers(estimator) -> str:
+    """The commands that answer, and the methods of each."""
+    names = [name for name in METHODS if hasattr(estimator, name)]
+    found = [f"`dpsvi predict` with {', '.join(names)}"] * bool(names)
+    return " and ".join([*found, *["`dpsvi transform`"] * hasattr(estimator, "transform")])

@@ -39,7 +39,7 @@ def run(args) -> None:
 
     check_array_out(args.out)
     if takes_arrays(args):
-        answer(args, "transform")
+        answer(args, ("transform",))
         return
     estimator = load_estimator(args.model)
     corpus = read_corpus(args, estimator)

@@ -106,7 +106,7 @@ def _quiet():
 def _fit_and_ask(name: str, estimator, data: dict) -> None:
     try:
         estimator.set_params(max_iter=2, validation_size=0.25, random_state=0).fit(**data)
-        for method in (*METHODS, "score", "evaluate"):
+        for method in (*METHODS, "transform", "score", "evaluate"):
             if hasattr(estimator, method):
                 answer = getattr(estimator, method)
                 answer(**arguments_of(answer, data))

@@ -108,7 +108,7 @@ class DPSVIDPMixture(MixtureEstimator):
     weights_ : ndarray of shape (n_components,)
         E[pi], normalised: beyond the truncation there is a little weight, too.
     counts_ : ndarray of shape (n_components,)
-        N_k, the expected number of points of each component.
+        N_k, the expected number of points of each component, or the sum of their weights.
     n_components_active_ : int
         Components that have at least one point, ``(counts_ >= 1).sum()``; the others are empty.
     concentration_ : float

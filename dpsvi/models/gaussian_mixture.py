@@ -19,7 +19,7 @@ The layout of the one row of lam, and why it is one row, is told in
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal, Self, Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +27,6 @@ from scipy.special import gammaln
 
 from dpsvi.base import Model
 from dpsvi.estimators.engine_parameters import engine_parameters
-from dpsvi.estimators.fitting import fit_method
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import dirichlet
 from dpsvi.families.mixtures import incomplete, mixture
@@ -184,60 +183,6 @@ class DPSVIGaussianMixture(MixtureEstimator):
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
         super().check_params()
         self._check_positive("weight_concentration_prior")
-
-    @fit_method
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the model from X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            How often each point counts, >= 0; one of weight 0 is as if it were not there.  None:
-            each once.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
-        >>> weight = np.repeat([1, 3], 100)  # the points around 9 count three times
-        >>> mixture = DPSVIGaussianMixture(2, random_state=0).fit(X, sample_weight=weight)
-        >>> sorted(mixture.weights_.round(2).tolist())
-        [0.25, 0.75]
-        """
-        return self._fit(X, y, sample_weight=sample_weight)
-
-    @fit_method
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Go on learning with one pass over X, the next data of a stream.
-
-        The first call also sets the priors that are None and the first parameters, so let it
-        have enough data to tell both.
-
-        Parameters
-        ----------
-        X, y, sample_weight : as in `fit`
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
-        >>> mixture = DPSVIGaussianMixture(2, random_state=0)
-        >>> for some in np.random.default_rng(0).permutation(X).reshape(2, 100, 2):
-        ...     mixture = mixture.partial_fit(some)
-        >>> mixture.n_iter_
-        2
-        """
-        return self._partial_fit(X, y, sample_weight=sample_weight)
 
     def _alpha(self):
         alpha = self.weight_concentration_prior

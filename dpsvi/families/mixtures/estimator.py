@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpsvi.engines import fit
 from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.arrays import ArrayEstimator
+from dpsvi.estimators.fitting import fit_method
 from dpsvi.estimators.incremental import Incremental
 from dpsvi.expfam import by_dimension
 from dpsvi.expfam.gaussian import first_statistics, moved
@@ -118,6 +119,62 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
 
     def _remembering(self, model):
         return model._replace(item_memory=options_of(model.hyper).n_components)  # responsibilities
+
+    @fit_method
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the model from X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            How often each point counts, >= 0; one of weight 0 is as if it were not there.  None:
+            each once.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
+        >>> weight = np.repeat([1, 3], 100)  # the points around 9 count three times
+        >>> mixture = DPSVIGaussianMixture(2, random_state=0).fit(X, sample_weight=weight)
+        >>> sorted(mixture.weights_.round(2).tolist())
+        [0.25, 0.75]
+        """
+        return self._fit(X, y, sample_weight=sample_weight)
+
+    @fit_method
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Go on learning with one pass over X, the next data of a stream.
+
+        The first call also sets the priors that are None and the first parameters, so let it
+        have enough data to tell both.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpsvi import DPSVIGaussianMixture
+        >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
+        >>> mixture = DPSVIGaussianMixture(2, random_state=0)
+        >>> for some in np.random.default_rng(0).permutation(X).reshape(2, 100, 2):
+        ...     mixture = mixture.partial_fit(some)
+        >>> mixture.n_iter_
+        2
+        """
+        return self._partial_fit(X, y, sample_weight=sample_weight)
 
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""

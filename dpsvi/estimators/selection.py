@@ -1,14 +1,15 @@
-"""How many components: fits with several numbers, compared on items that none of them has seen."""
+"""How many components: fits with several numbers, compared by held-out items or by their ELBO."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
-from dpsvi.errors import check_number
+from dpsvi.errors import check_choice, check_number
+from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.base import SVIEstimator
 
 
@@ -22,7 +23,7 @@ class Selection(NamedTuple):
     estimator : estimator
         That of this number, fitted to the items that were not held out.
     scores : dict of int to float
-        Held-out scores of all numbers, in the order in which they were given; higher is better.
+        Scores of all numbers, in the order in which they were given; higher is better.
     """
 
     n_components: int
@@ -31,15 +32,23 @@ class Selection(NamedTuple):
 
 
 def select_components(
-    estimator: Any, X: Any, values: Iterable[int], *, validation_size: float = 0.2,
+    estimator: Any, X: Any, values: Iterable[int], *,
+    criterion: Literal["held_out", "elbo"] = "held_out", validation_size: float = 0.2,
     **fit_params: Any,
 ) -> Selection:  # fmt: skip
-    """Choose the number of components by the score of held-out items.
+    """Choose the number of components by the score of held-out items, or by the ELBO.
 
-    Some items are held out, and clones of the estimator are fitted to the others, one for each
-    value of `n_components`.  The scores are those that each model has for held-out items: the mean
-    term of the ELBO of points, the sum of the terms of sequences, the log-likelihood in nats of
-    what is predicted of users and documents by completion (minus the logarithm of the perplexity).
+    *Held-out items.*  Some items are held out, and clones of the estimator are fitted to the
+    others, one for each value of `n_components`.  The scores are those that each model has for
+    held-out items: the mean term of the ELBO of points, the sum of the terms of sequences, the
+    log-likelihood in nats of what is predicted of users and documents by completion (minus the
+    logarithm of the perplexity).
+
+    *ELBO.*  Clones are fitted to all items, and the scores are their `lower_bound_`, in nats: what
+    parameters cost is in it.  q knows one of the K! orders of K components, so that the bound is
+    up to ln K! too low (Bishop 2006, 10.2.4); that is not added, for empty components are alike in
+    every order.  Topic models do not have this criterion: their `bound_` leaves out what topics
+    cost.
 
     Parameters
     ----------
@@ -49,8 +58,11 @@ def select_components(
         All items.
     values : iterable of int, >= 1
         Numbers of components to compare.
+    criterion : {"held_out", "elbo"}, default="held_out"
+        What scores are.
     validation_size : float in (0, 1) or int, default=0.2
-        Share or number of the items that are held out, the same ones for all values.
+        Share or number of the items that are held out, the same ones for all values; the ELBO
+        needs none.
     **fit_params
         What `fit` takes besides, as `lengths` of sequences.
 
@@ -63,8 +75,12 @@ def select_components(
     Raises
     ------
     TypeError, ValueError
-        The estimator has no number of components, or learns it; the values, `validation_size` or
-        the data are not allowed.
+        The estimator has no number of components, or learns it, or it has no ELBO; the values,
+        `criterion`, `validation_size` or the data are not allowed.
+
+    References
+    ----------
+    Bishop (2006), Pattern Recognition and Machine Learning, 10.2.4.
 
     Examples
     --------
@@ -76,7 +92,14 @@ def select_components(
     >>> found.n_components, list(found.scores)
     (2, [1, 2, 3])
     """
+    check_choice("criterion", criterion, ["held_out", "elbo"])
     _check(estimator)
+    by_elbo = criterion == "elbo"
+    if by_elbo and not isinstance(estimator, ArrayEstimator):
+        raise ValueError(
+            f"criterion must be 'held_out' for {type(estimator).__name__}, whose bound leaves out "
+            "what topics cost, got 'elbo'"
+        )
     values = list(values)
     if not values:
         raise ValueError("values must hold numbers of components, got none")
@@ -90,9 +113,11 @@ def select_components(
     best, scores = None, {}
     for value in dict.fromkeys(map(int, values)):
         candidate = clone(estimator).set_params(
-            n_components=value, validation_size=validation_size, random_state=seed
-        )
-        scores[value] = _score(candidate.fit(X, **fit_params), X, fit_params)
+            n_components=value, random_state=seed,
+            validation_size=None if by_elbo else validation_size,
+        )  # fmt: skip
+        candidate.fit(X, **fit_params)
+        scores[value] = candidate.lower_bound_ if by_elbo else _held_out(candidate, X, fit_params)
         if best is None or scores[value] > scores[best.n_components]:
             best = candidate
     return Selection(best.n_components, best, scores)
@@ -116,7 +141,7 @@ def _check(estimator) -> None:
         )
 
 
-def _score(fitted, X, fit_params) -> float:
+def _held_out(fitted, X, fit_params) -> float:
     """Score of the items that `fitted` has held out, by the parameters at its end.
 
     The last score in `history_` may be older: topic models learn priors after it.

@@ -27,6 +27,24 @@ def test_four_gaussians_are_four(covariance_type, seed):
     np.testing.assert_allclose(found.estimator.means_[order], CORNERS, atol=0.5)
 
 
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+def test_four_gaussians_are_four_by_the_elbo(covariance_type, rng):
+    """Of all items; of components that are not needed the bound says what they cost."""
+    X = CORNERS[rng.integers(4, size=400)] + rng.normal(size=(400, 2))
+    mixture = DPSVIGaussianMixture(covariance_type=covariance_type, random_state=0)
+    found = select_components(mixture, X, [2, 3, 4, 5, 7], criterion="elbo")
+    assert found.n_components == 4 and found.estimator.validation_size is None
+    assert found.scores[4] == found.estimator.lower_bound_
+    again = found.estimator.set_params(n_components=7).fit(X)
+    assert found.scores[7] == pytest.approx(again.lower_bound_, rel=1e-9)
+
+
+@pytest.mark.parametrize("criterion", ["elbo", "bic"])
+def test_topics_have_no_elbo_that_counts_topics(criterion):
+    with pytest.raises(ValueError, match="criterion must be"):
+        select_components(DPSVILDA(), np.eye(3, dtype=int), [1, 2], criterion=criterion)
+
+
 def test_numbers_of_numpy_are_those_of_python(rng):
     found = select_components(DPSVIGaussianMixture(), rng.normal(size=(20, 2)), np.arange(1, 3))
     assert {type(value) for value in (found.n_components, *found.scores)} == {int}

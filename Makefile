@@ -23,13 +23,15 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-lowest lint docs panel-quick clean
 
-# The Lee corpus is 300 articles: few topics, many passes.
+# The Lee corpus is 300 articles: few topics, many passes.  It comes with gensim; docstrings always do.
+SMALL = $$($(BIN)/python -c 'from importlib.util import find_spec as f; \
+    print("lee" if f("gensim") else "docstrings")')
 demo: $(VENV)/ready
 ifdef CORPUS
 	$(BIN)/dpsvi fit lda --corpus "$(CORPUS)" --topics 50 --threads $(THREADS) \
 	    --passes 5 --evaluate-every 0.25 --out "$(OUT)" --overwrite
 else
-	$(BIN)/dpsvi fit lda --corpus dataset:lee --topics 10 --threads $(THREADS) \
+	$(BIN)/dpsvi fit lda --corpus dataset:$(SMALL) --topics 10 --threads $(THREADS) \
 	    --passes 60 --held-out 50 --out "$(OUT)" --overwrite
 endif
 

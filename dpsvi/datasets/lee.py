@@ -11,7 +11,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from dpsvi.corpus import Corpus, as_corpus
+from dpsvi.corpus import Corpus
+from dpsvi.datasets.words import count_words
 
 
 def load_lee_texts() -> list[str]:
@@ -29,7 +30,10 @@ def load_lee_texts() -> list[str]:
     """
     gensim = find_spec("gensim")  # found, not imported: only a text file is wanted
     if gensim is None:
-        raise ImportError("load_lee() reads a text file that comes with gensim: pip install gensim")
+        raise ImportError(
+            "load_lee() reads a text file that comes with gensim: pip install gensim, or take "
+            "load_docstrings() (dataset:docstrings), which needs nothing"
+        )
     package = Path(gensim.submodule_search_locations[0])
     text = (package / "test" / "test_data" / "lee_background.cor").read_text("utf-8")
     return text.splitlines()
@@ -58,14 +62,4 @@ def load_lee(n_min: int = 2) -> Corpus:
     >>> corpus.n_items
     300
     """
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    vectorizer = CountVectorizer(
-        strip_accents="unicode",
-        stop_words="english",
-        token_pattern=r"\b[a-z]{3,}\b",
-        min_df=n_min,
-        max_df=0.25,
-    )
-    counts = vectorizer.fit_transform(load_lee_texts())
-    return as_corpus(counts, vocabulary=vectorizer.get_feature_names_out())
+    return count_words(load_lee_texts(), n_min)

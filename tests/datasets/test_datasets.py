@@ -2,6 +2,7 @@
 
 import gzip
 import logging
+import sys
 
 import pooch
 import pytest
@@ -38,8 +39,21 @@ def test_lee():
 
 def test_lee_without_gensim(monkeypatch):
     monkeypatch.setattr(lee, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match="pip install gensim"):
+    with pytest.raises(ImportError, match="pip install gensim, or take load_docstrings"):
         datasets.load_lee()
+
+
+def test_docstrings_come_with_every_installation(monkeypatch):
+    """They are prose, the same ones each time, and need no package for it."""
+    monkeypatch.setitem(sys.modules, "gensim", None)
+    texts = datasets.load_docstrings_texts()
+    assert texts == datasets.load_docstrings_texts() and len(texts) > 300
+    assert not any(">>>" in text for text in texts)
+    assert min(len(text.split()) for text in texts) >= 20
+    corpus = datasets.BY_NAME["docstrings"]()
+    assert corpus.n_items == len(texts)
+    assert {"topics", "posterior", "thread", "workers"} <= set(corpus.vocabulary)
+    assert (corpus.to_csr() > 0).sum(axis=0).max() <= len(texts) / 4
 
 
 def test_nytimes_leaves_out_empty_documents(folder, monkeypatch, caplog, recwarn):
@@ -98,7 +112,7 @@ def test_command_names_what_it_cannot_read(tmp_path, capsys):
     broken = tmp_path / "docword.y.txt"
     broken.write_text("2\n3\n3\n1 1 2\n")
     for path, reason in (
-        ("wiki", "is neither lee nor nytimes nor a file"),
+        ("wiki", "is neither docstrings nor lee nor nytimes nor a file"),
         (broken, "header NNZ = 3"),
     ):
         with pytest.raises(SystemExit) as ended:

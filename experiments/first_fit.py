@@ -85,8 +85,8 @@ def table(rows, source) -> str:
     lines = [
         "# First fit", "", described(source), "",
         f"Cold: nothing is compiled yet; warm: the next process.  Small data ({ROWS} rows), two "
-        "passes, one thread, imports excluded, medians.  Processor seconds are what a free machine "
-        "takes; seconds are of this one, with all else that ran on it.  Allowed are "
+        "passes, one thread, imports excluded, medians.  A free machine takes no longer than the "
+        "processor seconds; seconds are of this one, with all else that ran on it.  Allowed are "
         f"{ALLOWED['cold']:g} processor seconds cold and {ALLOWED['warm']:g} warm.", "",
         "| model | functions compiled | cold, processor s | s | warm, processor s | s | allowed |",
         "|---" * 7 + "|",

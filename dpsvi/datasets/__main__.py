@@ -13,7 +13,9 @@ from dpsvi.errors import BAD_DATA, DpsviError
 def main(argv: list[str] | None = None) -> None:
     """Bring a corpus into the cache and say what it holds."""
     parser = argparse.ArgumentParser(prog="python -m dpsvi.datasets", description=main.__doc__)
-    parser.add_argument("corpus", help="nytimes (fetched), lee, docstrings, or the path of a corpus file")
+    parser.add_argument(
+        "corpus", help="nytimes (fetched), lee, docstrings, or the path of a corpus file"
+    )
     parser.add_argument(
         "--vocabulary", default="auto", help="file of words; default: vocab.NAME.txt if there"
     )

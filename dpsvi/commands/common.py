@@ -140,6 +140,11 @@ def seed(text: str) -> int:
     raise argparse.ArgumentTypeError(f"must be an integer from 0 to {(1 << 32) - 1}, got {text!r}")
 
 
+def passes(text: str) -> int | str:
+    """An argument that is a number of passes, or ``auto``."""
+    return text if text == "auto" else int(text)
+
+
 def _encoding(text: str) -> str:
     try:
         " ".encode(text)

@@ -258,7 +258,7 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
 
     def _optimise(self, items, rng, monitor) -> None:
         """All passes of a fit."""
-        self._train(self._state, items, self.max_iter, rng, monitor)
+        self._train_to_end(items, rng, monitor)
 
     def _finish(self, items, total=None) -> None:
         super()._finish(items, total)

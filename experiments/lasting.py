@@ -21,7 +21,7 @@ from experiments.panel import corpora
 from experiments.panel.cells import main_topics
 from experiments.provenance import described, provenance
 
-DEFAULT, LONG = 10, 320  # passes
+DEFAULT, LONG = 10, 160  # passes
 SEEDS = 3
 
 

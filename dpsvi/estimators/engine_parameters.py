@@ -55,8 +55,9 @@ _TEXT = """\
     max_iter : int, >= 0, or "auto", default={max_iter}
         Passes over the data.  ``"auto"``: `fit` finds its end.  It makes {first} passes, then as
         many as before until these improve the score by less than `tol`
-        (:mod:`dpsvi.estimators.lasting`): of the {items} that are held out, or of at most {sample}
-        of the fit.  Not with `early_stopping`, `max_batch_size` or passes that remember {items}.
+        (:mod:`dpsvi.estimators.lasting`): of the {items} that are held out, or of some of the fit,
+        {sample} of most models.  Not with `early_stopping`, `max_batch_size` or passes that
+        remember {items}.
     n_init : int, >= 1, default={n_init}
         Fits from so many first values, each of up to `max_iter` passes, of which `fit` keeps the
         one with the highest ELBO of the training data.  `partial_fit` and a fit that goes on by

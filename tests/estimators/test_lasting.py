@@ -41,14 +41,14 @@ def make(**options):
 
 
 def scored(*scores):
-    """In this context the parts of a fit have these scores; yields what was scored."""
+    """A context in which the parts of a fit have these scores, and what was scored."""
     seen, left = [], list(scores)
 
-    def score(self, state, items):
-        seen.append(items)
-        return {"score": left.pop(0)}
+    def score(self, items, held_out):
+        seen.append(held_out)
+        return left.pop(0)
 
-    return patch.object(DPSVILDA, "_held_out_score", score), seen
+    return patch.object(DPSVILDA, "_score_of_part", score), seen
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,7 @@ def test_it_ends_after_the_first_part_that_does_not_pay(corpus, scores, passes):
     with patched:
         lda = make().fit(corpus)
     assert lda.n_iter_ == passes == round(lda.history_[-1]["epoch"])
-    assert len(seen) == len(scores)
-    for items in seen:  # the same sample every time
-        assert count(items) == lasting.SAMPLE
-        np.testing.assert_array_equal(items.index, seen[0].index)
+    assert seen == [None] * len(scores), "nothing is held out"
 
 
 def test_tol_says_what_pays(corpus):
@@ -78,10 +75,35 @@ def test_tol_says_what_pays(corpus):
 
 
 def test_what_is_held_out_is_scored(corpus):
-    patched, seen = scored(*[-8.0] * 12)
-    with patched:  # 10 passes, each with an evaluation, and the looks at two parts
-        make(validation_size=50).fit(corpus)
-    assert {count(items) for items in seen} == {50} and len(seen) == 12
+    patched, seen = scored(-8.0, -8.0)
+    with patched:
+        lda = make(validation_size=50).fit(corpus)
+    assert [count(items) for items in seen] == [50, 50]
+    assert all("score" in entry for entry in lda.history_)
+
+
+def test_else_a_sample_of_the_fit_is(rng):
+    """The same one after every part: noise of the sample does not look like a gain."""
+    seen = []
+
+    class Mixture(DPSVIGaussianMixture):
+        def _score(self, state, items):
+            seen.append(items)
+            return super()._score(state, items)
+
+    Mixture(2, max_iter="auto", random_state=0).fit(rng.normal(size=(1500, 2)))
+    assert len(seen) >= 2 and {count(items) for items in seen} == {lasting.SAMPLE}
+    for items in seen:
+        np.testing.assert_array_equal(items.value, seen[0].value)
+
+
+def test_documents_of_a_fit_are_scored_without_their_own_counts(corpus):
+    """As new documents are: where topics know a document it looks far too probable."""
+    train, test = corpus.select(np.arange(150)), corpus.select(np.arange(150, 1200))
+    lda = make(max_iter=40).fit(train)
+    items = lda._read(train, reset=False)
+    found, new = lda._score_of_part(items, None), lda.score(test)
+    assert abs(found - new) < 0.5 * (lda.score(train) - new)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

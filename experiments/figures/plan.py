@@ -13,8 +13,8 @@ from experiments.figures.runs import Run
 from experiments.figures.store import Store
 
 TOLERANCE = 1.02  # of the perplexity of serial SVI
-# Steps in Python against ours: gensim's local step, which descends from Hoffman's code, and the blend
-# of all topics that follows it, on an idle machine (results/figures/python_step.md).
+# Steps in Python against ours: gensim's local step, which descends from Hoffman's code, and the
+# blend of all topics that follows it, on an idle machine (results/figures/python_step.md).
 PYTHON = 21.7
 CHEAP, COMPILED = "10 GbE, steps in Python", "10 GbE, compiled steps"  # exchanges are cheap, or not
 PLACES = {

@@ -14,12 +14,13 @@ from dpsvi.rl import environments, problem
 from dpsvi.rl.algorithms import ALGORITHMS
 from dpsvi.rl.check import check_constants
 from dpsvi.rl.network import Network
-from dpsvi.rl.optimizers import NAMES
+from dpsvi.rl.optimizers import LINEAR, NAMES
 
 # Decay of the optimiser's first and second moment, and its epsilon, as is usual for A2C.
-_MOMENTS = MappingProxyType(
-    {"sgd": (0.0, 0.0, 1e-8), "rmsprop": (0.0, 0.99, 1e-5), "adam": (0.9, 0.999, 1e-5)}
-)
+_MOMENTS = MappingProxyType({
+    "sgd": (0.0, 0.0, 1e-8), "momentum": (0.9, 0.0, 1e-8), "rmsprop": (0.0, 0.99, 1e-5),
+    "adam": (0.9, 0.999, 1e-5),
+})  # fmt: skip
 
 
 class Parameters:
@@ -66,7 +67,7 @@ class Parameters:
         (`experiments.hsa2c replicas`; see Malladi et al. 2022, arXiv:2205.10287).
         """
         cluster = self._cluster()
-        if cluster is None or self.optimizer == "sgd":
+        if cluster is None or self.optimizer in LINEAR:
             return 1.0
         strategy, n = cluster.make_strategy(), self._n_workers()
         if strategy.topology == "peers" and engines.get(self.engine).collective:

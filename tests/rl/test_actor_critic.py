@@ -62,9 +62,12 @@ def test_one_worker_that_sends_every_step_is_the_sequential_algorithm():
     np.testing.assert_allclose(other.parameters_, alone.parameters_, atol=1e-4)
 
 
-@pytest.mark.parametrize("algorithm", ["hsa2c", "ga3c"])
-def test_one_thread_is_reproducible_and_a_resumed_fit_ends_alike(algorithm, tmp_path):
-    moves, told = 8_000, dict(algorithm=algorithm, engine="serial", **SMALL)
+@pytest.mark.parametrize("more", [
+    dict(algorithm="hsa2c"), dict(algorithm="ga3c"), dict(optimizer="adam"),
+    dict(optimizer="momentum"),
+], ids=str)  # fmt: skip
+def test_one_thread_is_reproducible_and_a_resumed_fit_ends_alike(more, tmp_path):
+    moves, told = 8_000, dict(engine="serial", **{**SMALL, **more})
     whole = ActorCritic(**told).fit(moves)
     again = ActorCritic(**told).fit(moves)
     np.testing.assert_array_equal(whole.parameters_, again.parameters_)
@@ -95,6 +98,7 @@ def test_one_thread_is_reproducible_and_a_resumed_fit_ends_alike(algorithm, tmp_
     dict(engine="serial", algorithm="paac"),
     dict(engine="serial", optimizer="rmsprop", trace=0.95),
     dict(engine="serial", optimizer="sgd", learning_rate=0.05),
+    dict(engine="serial", optimizer="momentum", learning_rate=0.005),
     dict(engine="simulated", cluster=virtual(2)),
     dict(
         engine="simulated", algorithm="da3c", cluster=virtual(2, strategy="displacement"),
@@ -327,7 +331,7 @@ def test_workers_in_step_share_32_games():
 
 @pytest.mark.parametrize("optimizer, algorithm, factor", [
     ("adam", "paac", 2), ("adam", "gala", 2), ("rmsprop", "paac", 2), ("adam", "hsa2c", 1),
-    ("sgd", "paac", 4),
+    ("sgd", "paac", 4), ("momentum", "paac", 4),
 ])  # fmt: skip
 def test_replicas_step_by_the_root_of_their_number(optimizer, algorithm, factor):
     """By what four workers moved in their only step, from the same parameters."""

@@ -48,8 +48,9 @@ class ActorCritic(Training, BaseEstimator):
         workers without a master that mix their parameters on a ring (Assran et al. 2019).
     hidden : tuple of int, default=(64, 64)
         Rectified units of the dense layers; none is a linear model.
-    convolution : (int, int) or None, default=None
-        Filters and size of a first layer that is a convolution; (16, 3) is that of MinAtar.
+    convolution : tuple of int, tuple of these, or None, default=None
+        (filters, size) or (filters, size, stride) of a first layer that is a convolution, or of
+        several; (16, 3) is that of MinAtar, ((16, 8, 4), (32, 4, 2)) the paper's for Atari.
     learning_rate : float, in (0, 1], default=0.005
         Of the first step.  Where every worker has parameters of its own (``"paac"``, ``"gala"``),
         n of them each step with ``sqrt(n) learning_rate``, with ``"sgd"`` and ``"momentum"``
@@ -131,7 +132,8 @@ class ActorCritic(Training, BaseEstimator):
     def __init__(
         self, environment: Any = "cartpole", *,
         algorithm: Literal["hsa2c", "pa3c", "ga3c", "da3c", "paac", "gala"] = "hsa2c",
-        hidden: Sequence[int] = (64, 64), convolution: tuple[int, int] | None = None,
+        hidden: Sequence[int] = (64, 64),
+        convolution: Sequence[int] | Sequence[Sequence[int]] | None = None,
         learning_rate: float = 0.005, anneal: bool = True, gamma: float = 0.99, trace: float = 1.0,
         entropy: float = 0.01, value: float = 0.5, clip: float = 0.5,
         optimizer: Literal["adam", "rmsprop", "sgd", "momentum"] = "adam",
@@ -380,4 +382,4 @@ class ActorCritic(Training, BaseEstimator):
 
 
 def _as_tuple(value):
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value

@@ -13,7 +13,7 @@ from dpsvi.files.launcher import launched_size
 from dpsvi.rl import environments, problem
 from dpsvi.rl.algorithms import ALGORITHMS
 from dpsvi.rl.check import check_constants
-from dpsvi.rl.network import Network
+from dpsvi.rl.network import Network, as_convolutions
 from dpsvi.rl.optimizers import LINEAR, NAMES
 
 # Decay of the optimiser's first and second moment, and its epsilon, as is usual for A2C.
@@ -33,8 +33,8 @@ class Parameters:
 
     def _network(self) -> Network:
         found = self._environment()
-        convolution = None if self.convolution is None else tuple(self.convolution)
-        return Network(tuple(found.SHAPE), tuple(self.hidden), found.N_ACTIONS, convolution)
+        convolutions = as_convolutions(() if self.convolution is None else self.convolution)
+        return Network(tuple(found.SHAPE), tuple(self.hidden), found.N_ACTIONS, convolutions)
 
     def _settings(self) -> problem.Settings:
         algorithm = ALGORITHMS[self.algorithm]
@@ -96,12 +96,8 @@ class Parameters:
         if not isinstance(self.cluster, Cluster | None):
             raise TypeError(f"cluster must be a dpsvi.Cluster or None, got {self.cluster!r}")
         check_constants(self._environment())
-        for name in ("hidden", "convolution"):
-            value = getattr(self, name)
-            if not isinstance(value, tuple | list) and (name, value) != ("convolution", None):
-                raise TypeError(f"{name} must be a tuple of int, got {value!r}")
-        if self.convolution is not None and len(self.convolution) != 2:
-            raise ValueError(f"convolution must be (filters, size), got {self.convolution!r}")
+        if not isinstance(self.hidden, tuple | list):
+            raise TypeError(f"hidden must be a tuple of int, got {self.hidden!r}")
         self._network().check()
         engine, algorithm = engines.get(self.engine), ALGORITHMS[self.algorithm]
         n_threads = resolve_jobs(self.n_jobs)

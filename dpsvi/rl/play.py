@@ -248,4 +248,4 @@ def scratch(network, n_games: int, n_moves: int) -> int:
     n, units = n_games * n_moves, sum(network.widths)
     n_outputs, widest = network.n_actions + 1, max(network.n_inputs, *network.widths, 1)
     each = network.n_inputs + units + 2 * n_outputs + 2 * widest + 3
-    return network.n_parameters + n * each + n_games * (units + 2) + network.largest
+    return network.n_parameters + n * each + n_games * (units + 2) + network.n_transposed

@@ -21,26 +21,26 @@ def outputs(network, theta, x):
     """Logits and values of observations, (n, actions + 1), float64."""
     *below, (U, c) = layers(network, np.asarray(theta, np.float64))
     h = np.asarray(x, np.float64).reshape(len(x), -1)
-    for number, (W, b) in enumerate(below):
-        if number == 0 and network.convolution is not None:
-            h = convolved(network, W, b, h)
-        else:
-            h = h @ W + b
-        h = np.maximum(h, 0)
+    pictures = h.reshape(len(x), *network.shape)
+    for (W, b), convolution in zip(below, network.convolutions, strict=False):
+        pictures = np.maximum(convolved(convolution, W, b, pictures), 0)
+        h = pictures.reshape(len(x), -1)
+    for W, b in below[len(network.convolutions) :]:
+        h = np.maximum(h @ W + b, 0)
     return h @ U.T + c
 
 
-def convolved(network, W, b, h):
-    filters, size = network.convolution
-    height, width, channels = network.shape
-    pictures = h.reshape(-1, height, width, channels)
+def convolved(convolution, W, b, pictures):
+    filters, size, stride = convolution
+    n, height, width, channels = pictures.shape
     kernel = W.reshape(size, size, channels, filters)
-    out = np.zeros((len(h), height - size + 1, width - size + 1, filters))
-    for r in range(out.shape[1]):
-        for c in range(out.shape[2]):
+    rows, columns = range(0, height - size + 1, stride), range(0, width - size + 1, stride)
+    out = np.zeros((n, len(rows), len(columns), filters))
+    for i, r in enumerate(rows):
+        for j, c in enumerate(columns):
             seen = pictures[:, r : r + size, c : c + size, :]
-            out[:, r, c] = np.einsum("nijc,ijcf->nf", seen, kernel) + b
-    return out.reshape(len(h), -1)
+            out[:, i, j] = np.tensordot(seen, kernel, 3) + b
+    return out
 
 
 def loss(network, theta, x, actions, returns, advantages, entropy, value):

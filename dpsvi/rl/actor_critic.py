@@ -53,7 +53,7 @@ class ActorCritic(Training, BaseEstimator):
         several; (16, 3) is that of MinAtar, ((16, 8, 4), (32, 4, 2)) the paper's for Atari.
     learning_rate : float, in (0, 1], default=0.005
         Of the first step.  Where every worker has parameters of its own (``"paac"``, ``"gala"``),
-        n of them each step with ``sqrt(n) learning_rate``, with ``"sgd"`` and ``"momentum"``
+        n of them each step with ``sqrt(n) learning_rate``, with ``"sgd"`` and ``"sgd_momentum"``
         ``n learning_rate``: their mean moves by 1/n of a step.
     anneal : bool, default=True
         Whether the rate falls along a line, to a thousandth.
@@ -67,9 +67,9 @@ class ActorCritic(Training, BaseEstimator):
         Weight of the squared error of the value.
     clip : float, >= 0, default=0.5
         Most that the norm of a gradient may be; 0: any.
-    optimizer : {"adam", "rmsprop", "sgd", "momentum"}, default="adam"
-        Its moments belong to a worker, and its threads share them.  ``"momentum"`` is SGD with a
-        momentum of 0.9, so that a step goes on to ten times its length.
+    optimizer : {"adam", "rmsprop", "sgd", "sgd_momentum"}, default="adam"
+        Its moments belong to a worker, and its threads share them.  ``"sgd_momentum"`` is SGD with
+        a momentum of 0.9, so that a step goes on to ten times its length.
     n_games : int or None, default=None
         Games that an agent plays at once.
     n_moves : int, >= 1, default=8
@@ -136,7 +136,7 @@ class ActorCritic(Training, BaseEstimator):
         convolution: Sequence[int] | Sequence[Sequence[int]] | None = None,
         learning_rate: float = 0.005, anneal: bool = True, gamma: float = 0.99, trace: float = 1.0,
         entropy: float = 0.01, value: float = 0.5, clip: float = 0.5,
-        optimizer: Literal["adam", "rmsprop", "sgd", "momentum"] = "adam",
+        optimizer: Literal["adam", "rmsprop", "sgd", "sgd_momentum"] = "adam",
         n_games: int | None = None, n_moves: int = 8, sticky: float = 0.0,
         target: float | None = None, n_episodes: int = 20, n_evaluations: int = 20,
         engine: str = engines.DEFAULT, n_jobs: int | None = None,

@@ -10,10 +10,10 @@ import math
 
 from dpsvi.kernels.jit import kernel
 
-NAMES = ("sgd", "rmsprop", "adam", "momentum")  # a checkpoint holds the place of a name
+NAMES = ("sgd", "rmsprop", "adam", "sgd_momentum")  # a checkpoint holds the place of a name
 # Matrices as large as the parameters; the last one of `rmsprop` and `adam` is for a count of steps.
-KEPT = {"sgd": 1, "rmsprop": 2, "adam": 3, "momentum": 1}
-LINEAR = ("sgd", "momentum")  # steps grow with the gradient
+KEPT = {"sgd": 1, "rmsprop": 2, "adam": 3, "sgd_momentum": 1}
+LINEAR = ("sgd", "sgd_momentum")  # steps grow with the gradient
 SGD, RMSPROP, ADAM, MOMENTUM = range(4)
 
 
@@ -29,8 +29,8 @@ def direct(kind, gradient, kept, first, second, epsilon):
     kept : float32, (m * n,)
         What the optimiser keeps, 0 at first; updated.
     first : float, in [0, 1)
-        Momentum of ``sgd`` and ``momentum``, Polyak's heavy ball, which differ in this number only;
-        decay of the mean gradient of ``adam``.
+        Polyak's momentum of ``sgd`` and ``sgd_momentum``, which differ in this number only; decay
+        of the mean gradient of ``adam``.
     second : float, in [0, 1)
         Decay of the mean square of gradients of ``rmsprop`` and ``adam``.
     epsilon : float, > 0

@@ -18,8 +18,8 @@ from dpsvi.rl.optimizers import LINEAR, NAMES
 
 # Decay of the optimiser's first and second moment, and its epsilon, as is usual for A2C.
 _MOMENTS = MappingProxyType({
-    "sgd": (0.0, 0.0, 1e-8), "momentum": (0.9, 0.0, 1e-8), "rmsprop": (0.0, 0.99, 1e-5),
-    "adam": (0.9, 0.999, 1e-5),
+    "sgd": (0.0, 0.0, 1e-8), "sgd_momentum": (0.9, 0.0, 1e-8),
+    "rmsprop": (0.0, 0.99, 1e-5), "adam": (0.9, 0.999, 1e-5),
 })  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def test_one_worker_that_sends_every_step_is_the_sequential_algorithm():
 
 @pytest.mark.parametrize("more", [
     dict(algorithm="hsa2c"), dict(algorithm="ga3c"), dict(optimizer="adam"),
-    dict(optimizer="momentum"),
+    dict(optimizer="sgd_momentum"),
 ], ids=str)  # fmt: skip
 def test_one_thread_is_reproducible_and_a_resumed_fit_ends_alike(more, tmp_path):
     moves, told = 8_000, dict(engine="serial", **{**SMALL, **more})
@@ -98,7 +98,7 @@ def test_one_thread_is_reproducible_and_a_resumed_fit_ends_alike(more, tmp_path)
     dict(engine="serial", algorithm="paac"),
     dict(engine="serial", optimizer="rmsprop", trace=0.95),
     dict(engine="serial", optimizer="sgd", learning_rate=0.05),
-    dict(engine="serial", optimizer="momentum", learning_rate=0.005),
+    dict(engine="serial", optimizer="sgd_momentum", learning_rate=0.005),
     dict(engine="simulated", cluster=virtual(2)),
     dict(
         engine="simulated", algorithm="da3c", cluster=virtual(2, strategy="displacement"),
@@ -331,7 +331,7 @@ def test_workers_in_step_share_32_games():
 
 @pytest.mark.parametrize("optimizer, algorithm, factor", [
     ("adam", "paac", 2), ("adam", "gala", 2), ("rmsprop", "paac", 2), ("adam", "hsa2c", 1),
-    ("sgd", "paac", 4), ("momentum", "paac", 4),
+    ("sgd", "paac", 4), ("sgd_momentum", "paac", 4),
 ])  # fmt: skip
 def test_replicas_step_by_the_root_of_their_number(optimizer, algorithm, factor):
     """By what four workers moved in their only step, from the same parameters."""

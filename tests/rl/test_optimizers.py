@@ -15,7 +15,7 @@ def sgd(gradients, first, second, epsilon):
         yield velocity
 
 
-momentum = sgd
+sgd_momentum = sgd
 
 
 def rmsprop(gradients, first, second, epsilon):

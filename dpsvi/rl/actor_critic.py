@@ -35,7 +35,8 @@ class ActorCritic(Training, BaseEstimator):
     environment : str or object, default="cartpole"
         A module of :mod:`dpsvi.rl.environments`, by name, or anything with what such a module has.
         ``"gymnasium:ID"``, for instance ``"gymnasium:CartPole-v1"``, is what ``gymnasium.make``
-        makes of the ID, played in the interpreter.
+        makes of the ID, ``"atari:NAME"``, for instance ``"atari:pong"``, a game of ale-py, both
+        played in the interpreter.
     algorithm : {"hsa2c", "pa3c", "ga3c", "da3c", "paac", "gala"}, default="hsa2c"
         What is chosen where the parameters below are None.  ``"hsa2c"``: the paper's, 16 games an
         agent, B = 16, a master with momentum that takes the mean of its workers.  ``"pa3c"``: one
@@ -46,11 +47,13 @@ class ActorCritic(Training, BaseEstimator):
         an optimiser of its own, goes to the master (after Agarwal and Duchi 2011).  ``"paac"``: 32
         games, which all workers share, and these in step (Clemente et al. 2017).  ``"gala"``:
         workers without a master that mix their parameters on a ring (Assran et al. 2019).
-    hidden : tuple of int, default=(64, 64)
-        Rectified units of the dense layers; none is a linear model.
+    hidden : tuple of int or None, default=None
+        Rectified units of the dense layers; ``()`` is a linear model without convolutions.  None
+        is what the environment names, (256,) for Atari, else (64, 64).
     convolution : tuple of int, tuple of these, or None, default=None
         (filters, size) or (filters, size, stride) of a first layer that is a convolution, or of
-        several; (16, 3) is that of MinAtar, ((16, 8, 4), (32, 4, 2)) the paper's for Atari.
+        several; (16, 3) is that of MinAtar.  None is what the environment names, for Atari the
+        paper's, ((16, 8, 4), (32, 4, 2)), else none, as is ``()``.
     learning_rate : float, in (0, 1], default=0.005
         Of the first step.  Where every worker has parameters of its own (``"paac"``, ``"gala"``),
         n of them each step with ``sqrt(n) learning_rate``, with ``"sgd"`` and ``"sgd_momentum"``
@@ -132,7 +135,7 @@ class ActorCritic(Training, BaseEstimator):
     def __init__(
         self, environment: Any = "cartpole", *,
         algorithm: Literal["hsa2c", "pa3c", "ga3c", "da3c", "paac", "gala"] = "hsa2c",
-        hidden: Sequence[int] = (64, 64),
+        hidden: Sequence[int] | None = None,
         convolution: Sequence[int] | Sequence[Sequence[int]] | None = None,
         learning_rate: float = 0.005, anneal: bool = True, gamma: float = 0.99, trace: float = 1.0,
         entropy: float = 0.01, value: float = 0.5, clip: float = 0.5,
@@ -208,7 +211,7 @@ class ActorCritic(Training, BaseEstimator):
         """Go on with a fit of so many moves from the newest checkpoint in `checkpoint_dir`.
 
         With one thread in one process the end is the one it would have had, bit for bit; games of
-        gymnasium begin anew, since they cannot be kept.
+        gymnasium and Atari begin anew, since they are not kept.
 
         Parameters
         ----------
@@ -270,7 +273,7 @@ class ActorCritic(Training, BaseEstimator):
         Raises
         ------
         ValueError
-            The environment is one of gymnasium, whose states cannot be seen.
+            The environment is one of gymnasium or Atari, whose states cannot be seen.
 
         Examples
         --------

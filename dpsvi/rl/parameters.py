@@ -16,6 +16,8 @@ from dpsvi.rl.check import check_constants
 from dpsvi.rl.network import Network, as_convolutions
 from dpsvi.rl.optimizers import LINEAR, NAMES
 
+_HIDDEN = (64, 64)  # units, where the environment names none
+
 # Decay of the optimiser's first and second moment, and its epsilon, as is usual for A2C.
 _MOMENTS = MappingProxyType({
     "sgd": (0.0, 0.0, 1e-8), "sgd_momentum": (0.9, 0.0, 1e-8),
@@ -33,8 +35,13 @@ class Parameters:
 
     def _network(self) -> Network:
         found = self._environment()
-        convolutions = as_convolutions(() if self.convolution is None else self.convolution)
-        return Network(tuple(found.SHAPE), tuple(self.hidden), found.N_ACTIONS, convolutions)
+        hidden, convolution = self.hidden, self.convolution
+        if hidden is None:
+            hidden = getattr(found, "HIDDEN", _HIDDEN)
+        if convolution is None:
+            convolution = getattr(found, "CONVOLUTION", ())
+        convolutions = as_convolutions(convolution)
+        return Network(tuple(found.SHAPE), tuple(hidden), found.N_ACTIONS, convolutions)
 
     def _settings(self) -> problem.Settings:
         algorithm = ALGORITHMS[self.algorithm]
@@ -96,8 +103,8 @@ class Parameters:
         if not isinstance(self.cluster, Cluster | None):
             raise TypeError(f"cluster must be a dpsvi.Cluster or None, got {self.cluster!r}")
         check_constants(self._environment())
-        if not isinstance(self.hidden, tuple | list):
-            raise TypeError(f"hidden must be a tuple of int, got {self.hidden!r}")
+        if not isinstance(self.hidden, tuple | list | None):
+            raise TypeError(f"hidden must be a tuple of int or None, got {self.hidden!r}")
         self._network().check()
         engine, algorithm = engines.get(self.engine), ALGORITHMS[self.algorithm]
         n_threads = resolve_jobs(self.n_jobs)

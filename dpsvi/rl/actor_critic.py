@@ -17,6 +17,7 @@ from dpsvi.errors import as_random_state, check_flag, check_number
 from dpsvi.files import io
 from dpsvi.rl import problem
 from dpsvi.rl.episodes import play_episodes
+from dpsvi.rl.objectives import exploration
 from dpsvi.rl.training import Training
 from dpsvi.training.checkpoint import check_params, read_newest
 
@@ -47,6 +48,10 @@ class ActorCritic(Training, BaseEstimator):
         an optimiser of its own, goes to the master (after Agarwal and Duchi 2011).  ``"paac"``: 32
         games, which all workers share, and these in step (Clemente et al. 2017).  ``"gala"``:
         workers without a master that mix their parameters on a ring (Assran et al. 2019).
+    objective : {"actor_critic", "q"}, default="actor_critic"
+        ``"q"`` is n-step Q-learning (Mnih et al. 2016): values of actions are learned, and games
+        choose the best one, or with a probability of 0.1, 0.01 or 0.5, each game its own, any.
+        `entropy` is not used, and there is no target network.
     hidden : tuple of int or None, default=None
         Rectified units of the dense layers; ``()`` is a linear model without convolutions.  None
         is what the environment names, (256,) for Atari, else (64, 64).
@@ -135,6 +140,7 @@ class ActorCritic(Training, BaseEstimator):
     def __init__(
         self, environment: Any = "cartpole", *,
         algorithm: Literal["hsa2c", "pa3c", "ga3c", "da3c", "paac", "gala"] = "hsa2c",
+        objective: Literal["actor_critic", "q"] = "actor_critic",
         hidden: Sequence[int] | None = None,
         convolution: Sequence[int] | Sequence[Sequence[int]] | None = None,
         learning_rate: float = 0.005, anneal: bool = True, gamma: float = 0.99, trace: float = 1.0,
@@ -150,6 +156,7 @@ class ActorCritic(Training, BaseEstimator):
     ) -> None:  # fmt: skip
         self.environment = environment
         self.algorithm = algorithm
+        self.objective = objective
         self.hidden = hidden
         self.convolution = convolution
         self.learning_rate = learning_rate
@@ -250,7 +257,7 @@ class ActorCritic(Training, BaseEstimator):
         ----------
         n_episodes : int, >= 1
         greedy : bool
-            Take the likeliest action instead of drawing one.
+            Take the likeliest or best action instead of drawing one.
         random_state : int, RandomState, Generator or None
 
         Returns
@@ -310,6 +317,10 @@ class ActorCritic(Training, BaseEstimator):
         logits = self._network().apply(self.parameters_, seen)[:-1]
         if greedy:
             return int(logits.argmax())
+        if self.objective == "q":
+            rng = as_random_state(random_state)
+            explores = rng.random_sample() < exploration(0)
+            return int(rng.randint(len(logits)) if explores else logits.argmax())
         p = np.exp(logits - logits.max())
         return int(as_random_state(random_state).choice(len(p), p=p / p.sum()))
 

@@ -10,7 +10,7 @@ from dpsvi import engines
 from dpsvi.cluster.options import Cluster
 from dpsvi.errors import check_choice, check_flag, check_number, resolve_jobs
 from dpsvi.files.launcher import launched_size
-from dpsvi.rl import environments, problem
+from dpsvi.rl import environments, objectives, problem
 from dpsvi.rl.algorithms import ALGORITHMS
 from dpsvi.rl.check import check_constants
 from dpsvi.rl.network import Network, as_convolutions
@@ -48,7 +48,7 @@ class Parameters:
         return problem.Settings(
             self.gamma, self.trace, self.entropy, self.value, self.clip, self.optimizer,
             *_MOMENTS[self.optimizer], self.n_games or algorithm.games(self._n_workers()),
-            self.n_moves, self.sticky, algorithm.queue,
+            self.n_moves, self.sticky, algorithm.queue, self.objective,
         )  # fmt: skip
 
     def _cluster(self) -> Cluster | None:
@@ -86,6 +86,7 @@ class Parameters:
         check_choice("algorithm", self.algorithm, sorted(ALGORITHMS))
         check_choice("engine", self.engine, engines.names())
         check_choice("optimizer", self.optimizer, NAMES)
+        check_choice("objective", self.objective, objectives.NAMES)
         check_number("learning_rate", self.learning_rate, low=0, high=1, open_low=True)
         for name in ("gamma", "trace"):
             check_number(name, getattr(self, name), low=0, high=1)

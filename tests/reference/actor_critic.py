@@ -53,8 +53,14 @@ def loss(network, theta, x, actions, returns, advantages, entropy, value):
     return np.mean(-chosen * advantages - entropy * disorder + value * (returns - critic) ** 2)
 
 
-def gradient(network, theta, *args, step=1e-5):
-    """Of the loss, by central differences."""
+def loss_of_actions(network, theta, x, actions, returns, value):
+    """Of Q-learning, a mean over the moves."""
+    chosen = outputs(network, theta, x)[np.arange(len(x)), actions]
+    return np.mean(value * (returns - chosen) ** 2)
+
+
+def gradient(loss, network, theta, *args, step=1e-5):
+    """Of a loss, by central differences."""
     theta, found = np.asarray(theta, np.float64), np.zeros(len(theta))
     for k in range(len(theta)):
         up, down = theta.copy(), theta.copy()
@@ -84,9 +90,18 @@ class Agent:
         return out
 
     def value(self, state):
-        return outputs(self.network, self.theta, self.observation(state)[None])[0, -1]
+        return self.values(self.observation(state)[None])[0]
 
-    def choose(self, logits):
+    def values(self, x):
+        out = outputs(self.network, self.theta, x)
+        return out[:, :-1].max(axis=1) if self.settings.objective == "q" else out[:, -1]
+
+    def choose(self, logits, game):
+        if self.settings.objective == "q":
+            tries = [0.1, 0.01, 0.5, 0.1, 0.01, 0.5, 0.1, 0.01, 0.5, 0.1][game % 10]
+            if generator.uniform(self.random) < tries:
+                return generator.below(self.random, len(logits))
+            return int(np.argmax(logits))
         p = np.exp(logits - logits.max())
         left = generator.uniform(self.random) * p.sum()
         for action, mass in enumerate(p):
@@ -102,7 +117,7 @@ class Agent:
             seen = np.array([self.observation(state) for state in self.games])
             out = outputs(self.network, self.theta, seen)
             for e, state in enumerate(self.games):
-                action = self.choose(out[e, :-1])
+                action = self.choose(out[e, :-1], e)
                 actions.append(action)
                 if s.sticky and generator.uniform(self.random) < s.sticky and self.ages[e]:
                     action = self.last[e]
@@ -126,7 +141,7 @@ class Agent:
     def learn(self, rate, x, actions, rewards, ends):
         s, shape = self.settings, (self.settings.n_moves, self.settings.n_games)
         rewards, ends = np.reshape(rewards, shape), np.reshape(ends, shape)
-        values = outputs(self.network, self.theta, np.array(x))[:, -1].reshape(-1, s.n_games)
+        values = self.values(np.array(x)).reshape(-1, s.n_games)
         x = x[: rewards.size]
         advantages, carried = np.zeros(shape), np.zeros(s.n_games)
         for t in reversed(range(s.n_moves)):  # generalised advantages, in their usual form
@@ -135,10 +150,11 @@ class Agent:
             carried = delta + s.gamma * s.trace * goes_on * carried
             advantages[t] = carried
         returns = advantages + values[:-1]
-        g = gradient(
-            self.network, self.theta, np.array(x), np.array(actions), returns.ravel(),
-            advantages.ravel(), s.entropy, s.value,
-        )  # fmt: skip
+        told = self.network, self.theta, np.array(x), np.array(actions), returns.ravel()
+        if s.objective == "q":
+            g = gradient(loss_of_actions, *told, s.value)
+        else:
+            g = gradient(loss, *told, advantages.ravel(), s.entropy, s.value)
         norm = np.linalg.norm(g)
         if s.clip and norm > s.clip:
             g *= s.clip / norm

@@ -30,8 +30,8 @@ def virtual(n, **more):
 
 @pytest.mark.parametrize("more", [
     dict(), dict(trace=0.9, sticky=0.2, entropy=0.1), dict(clip=0.0, value=1.0, gamma=0.9),
-    dict(algorithm="ga3c"),
-], ids=["plain", "traces and sticky actions", "without clipping", "a queue"])  # fmt: skip
+    dict(algorithm="ga3c"), dict(algorithm="paac", objective="q", trace=0.9),
+], ids=["plain", "traces, sticky actions", "without clipping", "queue", "Q-learning"])  # fmt: skip
 def test_it_is_the_sequential_algorithm(more):
     """Against a plain loop with the same random numbers, to the rounding of float32."""
     updates, rate = 40, 0.005
@@ -96,6 +96,8 @@ def test_one_thread_is_reproducible_and_a_resumed_fit_ends_alike(more, tmp_path)
     dict(engine="threads", n_jobs=2, algorithm="pa3c", n_moves=32, learning_rate=0.002),
     dict(engine="threads", n_jobs=2, algorithm="ga3c", learning_rate=0.001),
     dict(engine="serial", algorithm="paac"),
+    dict(engine="serial", algorithm="paac", objective="q"),
+    dict(engine="simulated", algorithm="paac", objective="q", cluster=virtual(2)),
     dict(engine="serial", optimizer="rmsprop", trace=0.95),
     dict(engine="serial", optimizer="sgd", learning_rate=0.05),
     dict(engine="serial", optimizer="sgd_momentum", learning_rate=0.005),
@@ -154,6 +156,7 @@ def test_a_saved_agent_plays_on(tmp_path):
 @pytest.mark.parametrize("params, match", [
     (dict(environment="chess"), "environment must be one of"),
     (dict(algorithm="dqn"), "algorithm"),
+    (dict(objective="v"), "objective"),
     (dict(gamma=1.5), "gamma"),
     (dict(learning_rate=0), "learning_rate"),
     (dict(n_moves=0), "n_moves"),

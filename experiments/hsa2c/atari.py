@@ -74,7 +74,7 @@ def table(rows: list[dict]) -> list[str]:
         cells = []
         for key in ("score", "drawn"):
             mean, half = interval([one[key] for one in row["results"]])
-            cells.append(f"{mean:.1f} +- {half:.1f}")
+            cells.append(f"{mean:.1f}" + f" +- {half:.1f}" * (len(row["results"]) > 1))
         first, seconds = (
             statistics.mean(one[key] for one in row["results"]) for key in ("first", "seconds")
         )

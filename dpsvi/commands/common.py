@@ -142,7 +142,10 @@ def seed(text: str) -> int:
 
 def passes(text: str) -> int | str:
     """An argument that is a number of passes, or ``auto``."""
-    return text if text == "auto" else int(text)
+    try:
+        return text if text == "auto" else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be an integer or auto, got {text!r}") from None
 
 
 def _encoding(text: str) -> str:

@@ -228,14 +228,14 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
     def _make_all_passes(self, items, rng, monitor) -> None:
         if self._default().big_start and self._free_schedule() and not self._state.step:
             self._start_big(items, rng, monitor)
-        if not self._n_kept():
+        if not self.keep_responsibilities:
             self._train_to_end(items, rng, monitor)
             return
         n_passes = self.max_iter - self._n_kept()
         self._begin_part(0, n_passes)
         model, phase = self._state.model, self._resumed_phase()
         if phase is None:
-            if self._train(self._state, items, n_passes, rng, monitor):
+            if self._train(self._state, items, n_passes, rng, monitor) or not self._n_kept():
                 return
             phase = {"done": n_passes, "draws": 1}
         self._train_kept(items, Place(**phase), rng, monitor)

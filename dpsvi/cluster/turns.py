@@ -6,7 +6,7 @@ staleness D' = n - 1 from the n-th update on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from dpsvi.cluster.contracts import Node, Transport
@@ -55,6 +55,46 @@ def take_turns(
         owed = [rank for rank in workers if memory.unread(rank) and rank not in master.lost]
         if turns == before and not owed and not master.finished:
             raise RuntimeError("nobody can go on: the master owes an answer")
+    return master
+
+
+def replay(job: Job, n_workers: int, order: Sequence[int]) -> Master:
+    """Carry out `job` as another driver did whose master took messages in this order.
+
+    What workers compute follows from what they are sent, so the end is the same to the bit, where
+    each has one thread and nothing is given out by the time that others took.
+
+    Parameters
+    ----------
+    job : Job
+        With ``cluster`` set.
+    n_workers : int
+    order : sequence of int
+        Of :attr:`dpsvi.cluster.nodes.master.Master.order`.
+
+    Raises
+    ------
+    ValueError
+        Another fit was recorded, or one that lost a worker.
+    """
+    master = Master(job, n_workers, lambda: 0.0, lambda: 0.0)
+    workers = {rank: Worker(job, clock=lambda: 0.0) for rank in range(1, n_workers + 1)}
+    memory = Memory({0: master, **workers})
+    said = {rank: worker.turn() for rank, worker in workers.items()}
+    for number, rank in enumerate(order):
+        if master.finished:
+            break  # workers said more that nobody waited for
+        found = next(said[rank], None)
+        if found is None:
+            receive(workers[rank], memory.at(rank))
+            said[rank] = workers[rank].turn()
+            found = next(said[rank], None)
+        if found is None:
+            raise ValueError(f"another fit was replayed: message {number} of it is of rank {rank}")
+        memory.at(rank).send(*found)
+        exchange(master, memory.at(0))
+    if not master.finished:
+        raise ValueError(f"another fit was replayed, or one that lost ranks: {len(order)} messages")
     return master
 
 

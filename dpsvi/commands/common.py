@@ -140,6 +140,14 @@ def seed(text: str) -> int:
     raise argparse.ArgumentTypeError(f"must be an integer from 0 to {(1 << 32) - 1}, got {text!r}")
 
 
+def passes(text: str) -> int | str:
+    """An argument that is a number of passes, or ``auto``."""
+    try:
+        return text if text == "auto" else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be an integer or auto, got {text!r}") from None
+
+
 def _encoding(text: str) -> str:
     try:
         " ".encode(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from dpsvi import engines, strategies
-from dpsvi.commands.common import seed, setting
+from dpsvi.commands.common import passes, seed, setting
 
 
 def add_run_arguments(parser) -> None:
@@ -31,8 +31,9 @@ def add_run_arguments(parser) -> None:
         "two barriers [follows from the rates]",
     )  # fmt: skip
     run.add_argument(
-        "--passes", type=int, metavar="N",
-        help="how often all of the data are visited [topic models 10, others 30]",
+        "--passes", type=passes, metavar="N",
+        help="how often all of the data are visited; auto: until more passes pay no more [topic "
+        "models 10, others 30]",
     )  # fmt: skip
     run.add_argument(
         "--batch-size", type=int, metavar="S", help="documents, rows or groups in a step"

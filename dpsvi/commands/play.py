@@ -15,7 +15,7 @@ def add_arguments(parser) -> None:
 
     parser.add_argument(
         "environment", metavar="ENVIRONMENT",
-        help=f"one of {', '.join(environments.names())}, or gymnasium:ID",
+        help=f"one of {', '.join(environments.names())}, or gymnasium:ID or atari:NAME",
     )  # fmt: skip
     parser.add_argument(
         "--moves",
@@ -26,7 +26,7 @@ def add_arguments(parser) -> None:
     )
     parser.add_argument("--algorithm", choices=sorted(ALGORITHMS), help="how agents learn [hsa2c]")
     parser.add_argument(
-        "--hidden", type=_widths, metavar="N,N", help="units of the dense layers [64,64]"
+        "--hidden", type=_widths, metavar="N,N", help="units of the dense layers [64,64; Atari 256]"
     )
     parser.add_argument(
         "--engine",

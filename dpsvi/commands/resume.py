@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dpsvi import engines
 from dpsvi.cluster.ranks.world import in_turn
-from dpsvi.commands.common import collective, reading_input
+from dpsvi.commands.common import collective, passes, reading_input
 from dpsvi.commands.fit import check_used, engine_of
 from dpsvi.commands.fit import run as run_fit
 from dpsvi.commands.fit_options import add_cluster_arguments
@@ -22,7 +22,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("out", metavar="DIR", help="run folder of `dpsvi fit`")
     parser.add_argument("--config", help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, metavar="P", help="another number of threads")
-    parser.add_argument("--passes", type=int, metavar="N", help="another number of passes")
+    parser.add_argument("--passes", type=passes, metavar="N", help="another number of passes")
     parser.add_argument("--engine", choices=engines.names(), help="another engine")
     parser.add_argument(
         "--local-steps", type=int, metavar="B",

@@ -20,6 +20,7 @@ from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.ranks.prepare import for_workers
 from dpsvi.cluster.transports.virtual import VirtualLinks
+from dpsvi.cluster.turns import replay
 from dpsvi.cluster.virtual import VirtualCluster
 from dpsvi.cluster.virtual.calibrate import measure
 from dpsvi.cluster.virtual.peers import fit_peers
@@ -36,7 +37,7 @@ def fit(job: Job) -> bool:
     ------
     ValueError
         ``job.cluster`` is not a :class:`~dpsvi.cluster.virtual.VirtualCluster`, or has ranks that
-        fail and remember what the parameters are a sum of, or as
+        fail and remember what the parameters are a sum of, or replays what cannot be, or as
         :func:`dpsvi.cluster.ranks.prepare.for_workers`.
     LostMemoryError
         As ``engine="mpi"``.
@@ -52,6 +53,8 @@ def fit(job: Job) -> bool:
             "ranks that remember what the parameters are a sum of cannot be killed or frozen in "
             "virtual time: passes would begin anew without their memory, and with the same failure"
         )
+    if options.replay is not None:
+        return _replayed(job)
     if strategies.get(options.strategy).topology == "peers":
         return fit_peers(job, options.timing or measure(job))
     simulation = _Simulation(job, options.timing or measure(job))
@@ -65,6 +68,26 @@ def fit(job: Job) -> bool:
         simulation.close()
     if job.report is not None:
         job.report["timing"] = timing
+    return master.result()
+
+
+def _replayed(job: Job) -> bool:
+    """Make a recorded fit again."""
+    options = job.cluster
+    for refused, why in (
+        (strategies.get(options.strategy).topology == "peers", f"strategy={options.strategy!r}"),
+        (job.n_jobs > 1, f"n_jobs={job.n_jobs}"),
+        (job.local_steps is None, "local_steps=None"),
+        (options.waiting is not None, f"waiting={options.waiting!r}"),
+    ):
+        if refused:
+            raise ValueError(
+                f"replay needs a master, one thread a worker and local_steps, got {why}: else what "
+                "workers do depends on more than the order of their messages"
+            )
+    master = replay(job, options.n_workers, options.replay)
+    master.parameters.renormalise()
+    master.report()
     return master.result()
 
 

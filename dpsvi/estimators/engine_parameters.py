@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from dpsvi.engines import DEFAULT
+from dpsvi.estimators.lasting import FIRST, SAMPLE
 
 _DEFAULTS = MappingProxyType({
     "engine": DEFAULT, "n_jobs": None, "local_steps": None, "most_blind": "auto",
@@ -51,8 +52,12 @@ _TEXT = """\
         (:mod:`dpsvi.training.absa`), which is looked at after every pass; ``exchanges_["growth"]``
         says how.  None: they do not.  Not with ``engine="mpi"``, `checkpoint_dir` or passes that
         replace the statistics of {items}.
-    max_iter : int, >= 0, default={max_iter}
-        Passes over the data.
+    max_iter : int, >= 0, or "auto", default={max_iter}
+        Passes over the data.  ``"auto"``: `fit` finds its end.  It makes {first} passes, then as
+        many as before until these improve the score by less than `tol`
+        (:mod:`dpsvi.estimators.lasting`): of the {items} that are held out, or of some of the fit,
+        {sample} of most models.  Not with `early_stopping`, `max_batch_size` or passes that
+        remember {items}.
     n_init : int, >= 1, default={n_init}
         Fits from so many first values, each of up to `max_iter` passes, of which `fit` keeps the
         one with the highest ELBO of the training data.  `partial_fit` and a fit that goes on by
@@ -73,7 +78,7 @@ _TEXT = """\
         Step sizes do not fall below `batch_size` / `forgetting`, and N is `forgetting` at most.
         None: everything that came counts, and new {items} change less and less.
     early_stopping : bool, default=False
-        Stop when the held-out score has not improved by `tol` (relative) in
+        Stop before `max_iter` when the held-out score has not improved by `tol` (relative) in
         `n_iter_no_change` evaluations.
     validation_size : float in (0, 1), int or None, default=None
         Share or number of {items} held out to follow the score.
@@ -81,7 +86,8 @@ _TEXT = """\
         Passes between evaluations of the held-out score: a whole number, or below 1.  Callbacks
         are called after every pass at least.
     tol : float, >= 0, default=1e-3
-        Of `early_stopping`: an improvement below this share of the score counts as none.
+        Of `early_stopping` and ``max_iter="auto"``: an improvement below this share of the score
+        counts as none.
     n_iter_no_change : int, >= 1, default=2
         Of `early_stopping`: evaluations without an improvement that end the fit.
     warm_start : bool, default=False
@@ -162,7 +168,9 @@ def engine_parameters(
         cls.__init__, cls._items = __init__, items
         if cls.__doc__:
             entries = [e for e in _ENTRIES if e.split(" :")[0].split(", ")[0].strip() in values]
-            text = "\n".join(entries).format(items=items, Items=items.capitalize(), **values)
+            text = "\n".join(entries).format(
+                items=items, Items=items.capitalize(), first=FIRST, sample=SAMPLE, **values
+            )
             cls.__doc__ = cls.__doc__.replace("    {engine}", text)
         return cls
 

@@ -13,8 +13,8 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from dpsvi.base import Items
+from dpsvi.estimators.lasting import Lasting
 from dpsvi.estimators.monitor import Monitor
-from dpsvi.estimators.training import Training
 from dpsvi.files import io
 from dpsvi.training.items import count, take
 
@@ -60,7 +60,7 @@ def fit_method(method: _Method) -> _Method:
     return guarded
 
 
-class Fitting(CallbackSupportMixin, Training):
+class Fitting(CallbackSupportMixin, Lasting):
     """The part of an estimator that carries out a fit."""
 
     n_iter_: int
@@ -218,8 +218,10 @@ class Fitting(CallbackSupportMixin, Training):
 
     def _train_passes(self, items, rng, monitor, total=None) -> None:
         """Make all passes of a fit or, with `total`, one over the next items of a stream."""
-        n_passes = self.max_iter if total is None else 1
-        self._train(self._state, items, n_passes, rng, monitor, total)
+        if total is None:
+            self._train_to_end(items, rng, monitor)
+        else:
+            self._train(self._state, items, 1, rng, monitor, total)
 
     def _reached(self, epoch: float, state) -> None:
         """Take note that a fit, whose parameters are in `state`, has come to `epoch`.

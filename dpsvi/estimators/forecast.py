@@ -75,8 +75,8 @@ def forecast(
     TypeError
         The estimator is no variational model of dpsvi.
     ValueError
-        `seconds` is not above 0, or the engine is one of several processes or of a virtual
-        cluster.
+        `seconds` is not above 0, `max_iter` is no number, or the engine is one of several
+        processes or of a virtual cluster.
 
     Examples
     --------
@@ -90,6 +90,8 @@ def forecast(
     if not isinstance(estimator, SVIEstimator):
         raise TypeError(f"estimator must be a variational model of dpsvi, got {estimator!r}")
     check_choice("engine of a forecast", estimator.engine, list(filter(_here, engines.names())))
+    if estimator.max_iter == "auto":
+        raise ValueError("forecast needs a number of passes, max_iter='auto' finds it in the fit")
     if isinstance(X, Iterator):
         X = list(X)  # both fits read it
     data = {"X": X, **({} if y is None else {"y": y}), **others}

@@ -43,11 +43,12 @@ class Incremental(Remembering):
     def _check_incremental(self) -> None:
         check_flag("incremental", self.incremental)
         if self.incremental:
+            self._check_knows_end("incremental passes")
             self._check_counts_once("incremental passes")
 
     def _train_passes(self, items, rng, monitor, total=None) -> None:
-        n_incremental = self.max_iter // SHARE
-        if not self.incremental or total is not None or not n_incremental:
+        n_incremental = self.max_iter // SHARE if self.incremental else 0
+        if total is not None or not n_incremental:
             super()._train_passes(items, rng, monitor, total)
             return
         model, phase, n_passes = self._state.model, self._resumed_phase(), self.max_iter

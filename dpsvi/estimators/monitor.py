@@ -17,6 +17,11 @@ class Monitor:
         What ``estimator._held_out_score`` takes.
     X, y : as given to `fit`
         For scikit-learn's callbacks.
+
+    Attributes
+    ----------
+    whole : int
+        Passes of the fit, as far as they are planned: the held-out score is wanted after them.
     """
 
     def __init__(self, estimator, held_out=None, X=None, y=None):
@@ -25,6 +30,7 @@ class Monitor:
         self.progress = Progress(
             type(estimator).__name__, estimator._items, lambda: estimator.history_
         )
+        self.whole = estimator.max_iter if estimator.max_iter != "auto" else 0
         self.checkpoints = None  # where the fit writes them, once it does
         self.restart()
         self.context = None
@@ -78,7 +84,7 @@ class Monitor:
             "seconds": event.seconds, "rate": event.rate,
         }  # fmt: skip
         estimator._reached(self.epoch, event.state)
-        last = self.epoch > estimator.max_iter - 1e-9
+        last = self.epoch > self.whole - 1e-9
         if self.held_out is not None and (last or self.looks % self.every == 0):
             entry.update(estimator._held_out_score(event.state, self.held_out))
         estimator.history_.append(entry)

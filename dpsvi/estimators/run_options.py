@@ -23,7 +23,7 @@ class RunOptions(TypedDict, total=False):
     local_steps: int | None
     most_blind: float | Literal["auto"] | None
     max_batch_size: int | None
-    max_iter: int
+    max_iter: int | Literal["auto"]
     learning_decay: float | None
     learning_offset: float
     learning_rate: float | None

@@ -38,7 +38,10 @@ class RunParameters:
             check_number("batch_size", self.batch_size, low=1, integer=True)
         if self.max_batch_size is not None:
             self._check_growth(engine)
-        check_number("max_iter", self.max_iter, low=0, integer=True)
+        if isinstance(self.max_iter, str):
+            self._check_auto()
+        else:
+            check_number("max_iter", self.max_iter, low=0, integer=True)
         if self.local_steps is not None:
             check_number("local_steps", self.local_steps, low=1, integer=True)
         if isinstance(self.most_blind, str):
@@ -73,6 +76,20 @@ class RunParameters:
             if not callable(callback):
                 raise TypeError(f"callbacks must be callables, got {callback!r}")
         self._schedule()
+
+    def _check_auto(self) -> None:
+        if self.max_iter != "auto":
+            raise ValueError(f"max_iter must be an integer >= 0 or 'auto', got {self.max_iter!r}")
+        if self.early_stopping:
+            raise ValueError(
+                "max_iter='auto' ends by itself, with steps that early_stopping=True would cut off:"
+                " it needs a number of passes"
+            )
+        if self.max_batch_size is not None:
+            raise ValueError(
+                "max_iter='auto' makes a fit of parts, and batches grow over a whole fit: "
+                f"max_batch_size must be None, got {self.max_batch_size!r}"
+            )
 
     def _check_growth(self, engine: Engine) -> None:
         least = 1 if self.batch_size is None else self.batch_size

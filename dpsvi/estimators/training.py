@@ -67,7 +67,7 @@ class Training(RunParameters):
             There is no checkpoint.
         ModelFormatError
             It is damaged, or of other data or parameters; `n_jobs`, `engine`, `cluster`,
-            `local_steps` and `max_iter` may be others.
+            `local_steps` and `max_iter` may be others (but none ``"auto"`` where the other is not).
 
         Examples
         --------
@@ -83,10 +83,14 @@ class Training(RunParameters):
             raise ValueError("resume needs the checkpoint_dir of the fit that goes on, got None")
         self._checkpoint = checkpoint = read_newest(self.checkpoint_dir)
         try:
-            check_params(checkpoint, _comparable(self))
+            self._check_resumed(checkpoint)
             return self.fit(X, y, **more)
         finally:
             del self._checkpoint
+
+    def _check_resumed(self, checkpoint) -> None:
+        """Raise ModelFormatError if the checkpoint is of a fit with other parameters."""
+        check_params(checkpoint, _comparable(self))
 
     def _generator(self) -> np.random.Generator:
         """One generator for the whole fit, from whatever scikit-learn accepts as a seed."""
@@ -156,7 +160,7 @@ class Training(RunParameters):
             if self.verbose and _first_rank(engine):
                 epoch = monitor.before[1]
                 first = epoch + start.passes.n_done / max(1, start.passes.steps_a_pass)
-                whole = n_passes if stream else self.max_iter  # as `partial_fit` has it
+                whole = n_passes if stream else monitor.whole  # as `partial_fit` has it
                 with monitor.progress.phase(state, n_items, first, epoch + n_passes, whole) as show:
                     ended = carry_out(job._replace(on_task=show))
             else:

@@ -45,7 +45,9 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
     digamma : bool
         Topic weights are exp(psi(gamma)) (mean field) or gamma itself (collapsed).  The latter is
         EM for a concave function, and every third sweep leaps ahead; mean field has several
-        solutions, and a leap would lead to others.
+        solutions, and a leap would lead to others.  So would a first sweep with the weights of a
+        small, uneven prior, exp(-1 / alpha_k), which differ beyond all that words could say: in
+        the first sweep of mean field all topics weigh the same.
     tol : float
         Stop when the mean change of gamma over the topics is smaller.
     n_sweeps : int
@@ -87,7 +89,10 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
         if length == 0:
             continue
         for sweep in range(n_sweeps + 1):
-            if digamma:
+            if digamma and sweep == 0:
+                for k in range(n_columns):
+                    weight[k] = np.float32(1) if alpha[k] > 0 else zero
+            elif digamma:
                 shift = exp_digamma_row(own, n_topics, weight)
             else:
                 copy(own, weight)
@@ -103,7 +108,7 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
                 else:
                     bend[k] = new - own[k] - step[k]
                 own[k] = new
-            if change < tol * np.float32(n_topics):
+            if change < tol * np.float32(n_topics) and (sweep > 0 or not digamma):
                 break
             if sweep % 3 == 1 and sweep + 1 < n_sweeps and not digamma:
                 leap(before, step, bend, alpha, own)

@@ -17,6 +17,7 @@ from dpsvi.errors import as_random_state, check_flag, check_number
 from dpsvi.files import io
 from dpsvi.rl import problem
 from dpsvi.rl.episodes import play_episodes
+from dpsvi.rl.objectives import exploration
 from dpsvi.rl.training import Training
 from dpsvi.training.checkpoint import check_params, read_newest
 
@@ -35,7 +36,8 @@ class ActorCritic(Training, BaseEstimator):
     environment : str or object, default="cartpole"
         A module of :mod:`dpsvi.rl.environments`, by name, or anything with what such a module has.
         ``"gymnasium:ID"``, for instance ``"gymnasium:CartPole-v1"``, is what ``gymnasium.make``
-        makes of the ID, played in the interpreter.
+        makes of the ID, ``"atari:NAME"``, for instance ``"atari:pong"``, a game of ale-py, both
+        played in the interpreter.
     algorithm : {"hsa2c", "pa3c", "ga3c", "da3c", "paac", "gala"}, default="hsa2c"
         What is chosen where the parameters below are None.  ``"hsa2c"``: the paper's, 16 games an
         agent, B = 16, a master with momentum that takes the mean of its workers.  ``"pa3c"``: one
@@ -46,14 +48,21 @@ class ActorCritic(Training, BaseEstimator):
         an optimiser of its own, goes to the master (after Agarwal and Duchi 2011).  ``"paac"``: 32
         games, which all workers share, and these in step (Clemente et al. 2017).  ``"gala"``:
         workers without a master that mix their parameters on a ring (Assran et al. 2019).
-    hidden : tuple of int, default=(64, 64)
-        Rectified units of the dense layers; none is a linear model.
-    convolution : (int, int) or None, default=None
-        Filters and size of a first layer that is a convolution; (16, 3) is that of MinAtar.
+    objective : {"actor_critic", "q"}, default="actor_critic"
+        ``"q"`` is n-step Q-learning (Mnih et al. 2016): values of actions are learned, and games
+        choose the best one, or with a probability of 0.1, 0.01 or 0.5, each game its own, any.
+        `entropy` is not used, and there is no target network.
+    hidden : tuple of int or None, default=None
+        Rectified units of the dense layers; ``()`` is a linear model without convolutions.  None
+        is what the environment names, (256,) for Atari, else (64, 64).
+    convolution : tuple of int, tuple of these, or None, default=None
+        (filters, size) or (filters, size, stride) of a first layer that is a convolution, or of
+        several; (16, 3) is that of MinAtar.  None is what the environment names, for Atari the
+        paper's, ((16, 8, 4), (32, 4, 2)), else none, as is ``()``.
     learning_rate : float, in (0, 1], default=0.005
         Of the first step.  Where every worker has parameters of its own (``"paac"``, ``"gala"``),
-        n of them each step with ``sqrt(n) learning_rate``, with ``"sgd"`` ``n learning_rate``:
-        their mean moves by 1/n of a step.
+        n of them each step with ``sqrt(n) learning_rate``, with ``"sgd"`` and ``"sgd_momentum"``
+        ``n learning_rate``: their mean moves by 1/n of a step.
     anneal : bool, default=True
         Whether the rate falls along a line, to a thousandth.
     gamma : float, in [0, 1], default=0.99
@@ -66,8 +75,9 @@ class ActorCritic(Training, BaseEstimator):
         Weight of the squared error of the value.
     clip : float, >= 0, default=0.5
         Most that the norm of a gradient may be; 0: any.
-    optimizer : {"adam", "rmsprop", "sgd"}, default="adam"
-        Its moments belong to a worker, and its threads share them.
+    optimizer : {"adam", "rmsprop", "sgd", "sgd_momentum"}, default="adam"
+        Its moments belong to a worker, and its threads share them.  ``"sgd_momentum"`` is SGD with
+        a momentum of 0.9, so that a step goes on to ten times its length.
     n_games : int or None, default=None
         Games that an agent plays at once.
     n_moves : int, >= 1, default=8
@@ -130,12 +140,15 @@ class ActorCritic(Training, BaseEstimator):
     def __init__(
         self, environment: Any = "cartpole", *,
         algorithm: Literal["hsa2c", "pa3c", "ga3c", "da3c", "paac", "gala"] = "hsa2c",
-        hidden: Sequence[int] = (64, 64), convolution: tuple[int, int] | None = None,
+        objective: Literal["actor_critic", "q"] = "actor_critic",
+        hidden: Sequence[int] | None = None,
+        convolution: Sequence[int] | Sequence[Sequence[int]] | None = None,
         learning_rate: float = 0.005, anneal: bool = True, gamma: float = 0.99, trace: float = 1.0,
         entropy: float = 0.01, value: float = 0.5, clip: float = 0.5,
-        optimizer: Literal["adam", "rmsprop", "sgd"] = "adam", n_games: int | None = None,
-        n_moves: int = 8, sticky: float = 0.0, target: float | None = None, n_episodes: int = 20,
-        n_evaluations: int = 20, engine: str = engines.DEFAULT, n_jobs: int | None = None,
+        optimizer: Literal["adam", "rmsprop", "sgd", "sgd_momentum"] = "adam",
+        n_games: int | None = None, n_moves: int = 8, sticky: float = 0.0,
+        target: float | None = None, n_episodes: int = 20, n_evaluations: int = 20,
+        engine: str = engines.DEFAULT, n_jobs: int | None = None,
         local_steps: int | None = None, cluster: Cluster | None = None,
         checkpoint_dir: str | PathLike[str] | None = None, checkpoint_seconds: float = 60.0,
         random_state: RandomState = None, verbose: int = 0,
@@ -143,6 +156,7 @@ class ActorCritic(Training, BaseEstimator):
     ) -> None:  # fmt: skip
         self.environment = environment
         self.algorithm = algorithm
+        self.objective = objective
         self.hidden = hidden
         self.convolution = convolution
         self.learning_rate = learning_rate
@@ -204,7 +218,7 @@ class ActorCritic(Training, BaseEstimator):
         """Go on with a fit of so many moves from the newest checkpoint in `checkpoint_dir`.
 
         With one thread in one process the end is the one it would have had, bit for bit; games of
-        gymnasium begin anew, since they cannot be kept.
+        gymnasium and Atari begin anew, since they are not kept.
 
         Parameters
         ----------
@@ -243,7 +257,7 @@ class ActorCritic(Training, BaseEstimator):
         ----------
         n_episodes : int, >= 1
         greedy : bool
-            Take the likeliest action instead of drawing one.
+            Take the likeliest or best action instead of drawing one.
         random_state : int, RandomState, Generator or None
 
         Returns
@@ -266,7 +280,7 @@ class ActorCritic(Training, BaseEstimator):
         Raises
         ------
         ValueError
-            The environment is one of gymnasium, whose states cannot be seen.
+            The environment is one of gymnasium or Atari, whose states cannot be seen.
 
         Examples
         --------
@@ -303,6 +317,10 @@ class ActorCritic(Training, BaseEstimator):
         logits = self._network().apply(self.parameters_, seen)[:-1]
         if greedy:
             return int(logits.argmax())
+        if self.objective == "q":
+            rng = as_random_state(random_state)
+            explores = rng.random_sample() < exploration(0)
+            return int(rng.randint(len(logits)) if explores else logits.argmax())
         p = np.exp(logits - logits.max())
         return int(as_random_state(random_state).choice(len(p), p=p / p.sum()))
 
@@ -378,4 +396,4 @@ class ActorCritic(Training, BaseEstimator):
 
 
 def _as_tuple(value):
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value

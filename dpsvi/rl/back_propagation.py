@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dpsvi.kernels.jit import inline_kernel, kernel
 from dpsvi.kernels.tiles import add_product
-from dpsvi.rl.layers import FILTERS, FIRST, INPUTS, LAYERS, picture
+from dpsvi.rl.convolution import add_gradient, send_back
+from dpsvi.rl.layers import CONVOLUTIONS, FIRST, INPUTS, LAYERS, convolution
 
 
 @kernel
@@ -20,7 +21,7 @@ def backward(theta, net, x, hidden, out, n, gradient, above, below, transposed):
         Result, added to what is there.
     above, below : float32, (n * widest layer,)
         Scratch.
-    transposed : float32, (inputs * units of the largest layer above the first,)
+    transposed : float32, (as long as :attr:`Network.n_transposed` says,)
         Scratch.
     """
     n_layers = int(net[LAYERS])
@@ -50,11 +51,19 @@ def backward(theta, net, x, hidden, out, n, gradient, above, below, transposed):
         for k in range(n * width):
             above[k] = above[k] if target[k] > 0 else zero
         before -= width
-        if layer == 0 and net[FILTERS] > 0:
-            _convolve_back(net, x, above, gradient, n)
-            return
         inputs = int(net[FIRST + layer - 1]) if layer else int(net[INPUTS])
         source = hidden[n * (before - inputs) : n * before] if layer else x
+        if layer < net[CONVOLUTIONS]:
+            described = convolution(net, layer)
+            filters, patch = int(described[0]), int(described[1] * described[1] * described[5])
+            at -= (patch + 1) * filters
+            add_gradient(described, source, inputs, above, n, gradient[at:])
+            if layer > 0:
+                _transpose(theta[at : at + patch * filters], patch, filters, transposed)
+                patches = transposed[patch * filters :]
+                send_back(transposed, described, inputs, above, n, below, patches)
+                above, below = below, above
+            continue
         at -= (inputs + 1) * width
         into = gradient[at : at + (inputs + 1) * width]
         if layer == 0:
@@ -109,29 +118,3 @@ def _transpose(w, rows, columns, out):
     for i in range(rows):
         for k in range(columns):
             out[k * rows + i] = w[i * columns + k]
-
-
-@kernel
-def _convolve_back(net, x, delta, gradient, n):
-    """Gradient of the convolution."""
-    filters, size, across, channels, down, right = picture(net)
-    inputs, width = int(net[INPUTS]), down * right * filters
-    weights = size * size * channels * filters
-    bias = gradient[weights : weights + filters]
-    for e in range(n):
-        for cell in range(down * right):
-            first = e * width + cell * filters
-            d = delta[first : first + filters]
-            for k in range(filters):
-                bias[k] += d[k]
-        for i in range(inputs):
-            value = x[e * inputs + i]
-            if value != 0:
-                r, c, channel = i // (across * channels), (i // channels) % across, i % channels
-                for p in range(max(0, r - down + 1), min(size, r + 1)):
-                    for q in range(max(0, c - right + 1), min(size, c + 1)):
-                        w = ((p * size + q) * channels + channel) * filters
-                        first = e * width + ((r - p) * right + c - q) * filters
-                        d, into = delta[first : first + filters], gradient[w : w + filters]
-                        for k in range(filters):
-                            into[k] += value * d[k]

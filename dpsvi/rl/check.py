@@ -60,7 +60,7 @@ def trial(random, state, observation, n_actions, limit, n_moves, most):
 def check_constants(environment) -> None:
     """Raise ValueError or TypeError where an environment lacks what it must have."""
     if hasattr(environment, "opened"):
-        return  # its constants are gymnasium's
+        return  # its constants are made by dpsvi
     name = name_of(environment)
     for constant in ("SHAPE", "N_ACTIONS", "N_STATE", "LIMIT", "reset", "step", "observe"):
         if not hasattr(environment, constant):

@@ -7,7 +7,8 @@ import numpy as np
 from dpsvi.rl import generator
 from dpsvi.rl.environments import name_of, opened
 from dpsvi.rl.layers import forward, sizes
-from dpsvi.rl.play import LIMIT, N_STATE, NETWORK, STICKY, best, choose, sticks
+from dpsvi.rl.objectives import best, choose
+from dpsvi.rl.play import LIMIT, N_STATE, NETWORK, OBJECTIVE, STICKY, sticks
 from dpsvi.rl.templates import as_fast, cuts, observe, reset, step
 
 ENDLESS = 1_000_000  # moves: where no LIMIT cuts an episode, it must have ended before
@@ -25,13 +26,13 @@ def episodes(theta, hyper, random, greedy, returns, lengths, states):
     random : uint64, (1,)
         The generator.
     greedy : bool
-        Take the action with the largest logit instead of drawing one.
+        Take the action with the largest output instead of drawing one.
     returns, lengths : float64, (n_episodes,)
         Result: sums of rewards, and moves.
     states : float64, (n, state)
         Result: the states of the first episode, as far as there is room.
     """
-    net = hyper[NETWORK:]
+    net, objective = hyper[NETWORK:], int(hyper[OBJECTIVE])
     inputs, n_actions, units, _ = sizes(net)
     x, hidden = np.empty(inputs, theta.dtype), np.empty(units, theta.dtype)
     out, state = np.empty(n_actions + 1, theta.dtype), np.zeros(int(hyper[N_STATE]))
@@ -46,7 +47,7 @@ def episodes(theta, hyper, random, greedy, returns, lengths, states):
             if greedy:
                 action = best(out, 0, n_actions)
             else:
-                action = choose(out, 0, n_actions, random)
+                action = choose(objective, out, 0, n_actions, number, random)
             if sticks(hyper[STICKY], random) and age > 0:
                 action = last
             last = action

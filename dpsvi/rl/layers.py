@@ -1,17 +1,19 @@
 """The layers of a network, forwards, compiled.
 
 Rows of ``U`` and columns of ``W`` (:mod:`dpsvi.rl.network`) lie next to each other in memory, so
-every loop below adds multiples of short vectors to another.  Inputs of the first layer that are 0,
-as most of a game's picture is, cost little.
+every loop below adds multiples of short vectors to another.  Inputs of a dense first layer that are
+0, as most of a small game's picture is, cost little.
 """
 
 from __future__ import annotations
 
 from dpsvi.kernels.jit import copy, inline_kernel, kernel
 from dpsvi.kernels.tiles import add_product
+from dpsvi.rl.convolution import NUMBERS, convolve
 
-# Places in the numbers that describe a network.
-LAYERS, INPUTS, FILTERS, SIZE, HEIGHT, WIDTH, CHANNELS, FIRST = range(8)
+# Places in the numbers that describe a network; the units of each layer and the number of actions
+# follow, then the numbers of each convolution.
+LAYERS, INPUTS, CONVOLUTIONS, FIRST = range(4)
 
 
 @inline_kernel
@@ -27,11 +29,10 @@ def sizes(net):
 
 
 @inline_kernel
-def picture(net):
-    """Of a convolution: filters, their size, columns, channels, rows and columns of its result."""
-    filters, size = int(net[FILTERS]), int(net[SIZE])
-    height, across, channels = int(net[HEIGHT]), int(net[WIDTH]), int(net[CHANNELS])
-    return filters, size, across, channels, height - size + 1, across - size + 1
+def convolution(net, layer):
+    """The numbers that describe a layer that is a convolution."""
+    first = FIRST + int(net[LAYERS]) + 1 + layer * NUMBERS
+    return net[first : first + NUMBERS]
 
 
 @kernel
@@ -55,8 +56,8 @@ def forward(theta, net, x, hidden, out, n, lo, hi):
     for layer in range(n_layers):
         width = int(net[FIRST + layer])
         target = hidden[n * before : n * (before + width)]
-        if layer == 0 and net[FILTERS] > 0:
-            at = _convolve(theta, net, source, target, lo, hi)
+        if layer < net[CONVOLUTIONS]:
+            at += convolve(theta[at:], convolution(net, layer), source, inputs, target, lo, hi)
         else:
             at = _dense(theta, at, source, target, inputs, width, lo, hi)
         zero = target.dtype.type(0)
@@ -123,28 +124,3 @@ def _multiply(x, w, y, inputs, width, lo, hi):
                 target = y[e * width : (e + 1) * width]
                 for k in range(width):
                     target[k] += value * row[k]
-
-
-@kernel
-def _convolve(theta, net, x, y, lo, hi):
-    """The same for a convolution, the first layer."""
-    filters, size, across, channels, down, right = picture(net)
-    inputs, width = int(net[INPUTS]), down * right * filters
-    weights = size * size * channels * filters
-    bias = theta[weights : weights + filters]
-    for e in range(lo, hi):
-        for cell in range(down * right):
-            first = e * width + cell * filters
-            copy(bias, y[first:])
-        for i in range(inputs):
-            value = x[e * inputs + i]
-            if value != 0:
-                r, c, channel = i // (across * channels), (i // channels) % across, i % channels
-                for p in range(max(0, r - down + 1), min(size, r + 1)):
-                    for q in range(max(0, c - right + 1), min(size, c + 1)):
-                        w = ((p * size + q) * channels + channel) * filters
-                        first = e * width + ((r - p) * right + c - q) * filters
-                        target, row = y[first : first + filters], theta[w : w + filters]
-                        for k in range(filters):
-                            target[k] += value * row[k]
-    return weights + filters

@@ -1,6 +1,6 @@
 """The networks of an actor-critic: rectified layers, with logits and a value on top.
 
-The first layer may be a convolution, as in Young and Tian (2019), all others are dense::
+The first layers may be convolutions, as in Young and Tian (2019), all others are dense::
 
     h_0 = observation,    h_l = max(0, h_{l-1} W_l + b_l),    (logits | value) = h_L U^T + c
 
@@ -11,6 +11,7 @@ end ``U`` as (actions + 1, inputs) and c.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,38 +30,46 @@ class Network(NamedTuple):
     hidden : tuple of int
         Units of the dense layers; none is a linear model.
     n_actions : int
-    convolution : (int, int) or None
-        Filters and the length of their sides; they move by one cell and stay inside the picture.
+    convolutions : tuple of (int, int, int)
+        Filters, the length of their sides, and the cells by which they move, of each layer; they
+        stay inside the picture.
     """
 
     shape: tuple[int, ...]
     hidden: tuple[int, ...]
     n_actions: int
-    convolution: tuple[int, int] | None = None
+    convolutions: tuple[tuple[int, int, int], ...] = ()
 
     def check(self) -> None:
         """Raise ValueError or TypeError if there is no such network."""
         for units in self.hidden:
             check_number("units of a hidden layer", units, low=1, integer=True)
-        if self.convolution is None:
-            return
-        filters, size = self.convolution
-        check_number("filters of the convolution", filters, low=1, integer=True)
-        if len(self.shape) != 3:
+        if self.convolutions and len(self.shape) != 3:
             raise ValueError(
                 "convolution needs observations of shape (height, width, channels), got "
                 f"{self.shape}"
             )
-        check_number("size of the convolution", size, low=1, high=min(self.shape[:2]), integer=True)
+        height, width, _ = self.shape if self.convolutions else (0, 0, 0)
+        for filters, size, stride in self.convolutions:
+            check_number("filters of the convolution", filters, low=1, integer=True)
+            most = min(height, width)
+            check_number("size of the convolution", size, low=1, high=most, integer=True)
+            check_number("stride of the convolution", stride, low=1, integer=True)
+            height, width = (height - size) // stride + 1, (width - size) // stride + 1
+
+    @property
+    def pictures(self) -> list[tuple[int, int, int]]:
+        """Rows, columns and channels of what each convolution sees, and of the last result."""
+        found = [self.shape] if self.convolutions else []
+        for filters, size, stride in self.convolutions:
+            height, width, _ = found[-1]
+            found.append(((height - size) // stride + 1, (width - size) // stride + 1, filters))
+        return found
 
     @property
     def widths(self) -> tuple[int, ...]:
         """Units of all layers below the top."""
-        if self.convolution is None:
-            return tuple(self.hidden)
-        filters, size = self.convolution
-        height, width, _ = self.shape
-        return ((height - size + 1) * (width - size + 1) * filters, *self.hidden)
+        return (*[math.prod(picture) for picture in self.pictures[1:]], *self.hidden)
 
     @property
     def n_inputs(self) -> int:
@@ -70,13 +79,12 @@ class Network(NamedTuple):
     @property
     def parts(self) -> list[tuple[tuple[int, int], int]]:
         """Shape of the weights, and number of biases, of each layer; those of the top are last."""
-        found, width = [], self.n_inputs
-        for layer, units in enumerate(self.widths):
-            if layer == 0 and self.convolution is not None:
-                filters, size = self.convolution
-                found.append(((size * size * self.shape[2], filters), filters))
-            else:
-                found.append(((width, units), units))
+        found: list[tuple[tuple[int, int], int]] = []
+        for (filters, size, _), seen in zip(self.convolutions, self.pictures, strict=False):
+            found.append(((size * size * seen[2], filters), filters))
+        width = math.prod(self.pictures[-1]) if self.convolutions else self.n_inputs
+        for units in self.hidden:
+            found.append(((width, units), units))
             width = units
         return [*found, ((self.n_actions + 1, width), self.n_actions + 1)]
 
@@ -86,16 +94,26 @@ class Network(NamedTuple):
         return sum(rows * columns + biases for (rows, columns), biases in self.parts)
 
     @property
-    def largest(self) -> int:
-        """Weights of the largest layer above the first and below the top."""
-        return max([i * o for i, o in zip(self.widths, self.widths[1:], strict=False)], default=0)
+    def n_transposed(self) -> int:
+        """Most numbers that back-propagation needs for the transposed weights of a layer.
+
+        Convolutions above the first layer need room for a row of patches, too.
+        """
+        found = [rows * columns for (rows, columns), _ in self.parts[1:-1]]
+        for layer in range(1, len(self.convolutions)):
+            (patch, filters), _ = self.parts[layer]
+            found[layer - 1] = patch * (filters + self.pictures[layer + 1][1])
+        return max(found, default=0)
 
     def numbers(self) -> np.ndarray:
         """The description that the kernels take: float64."""
-        filters, size = self.convolution or (0, 0)
-        picture = self.shape if self.convolution else (0, 0, 0)
-        numbers = [len(self.widths), self.n_inputs, filters, size, *picture]
-        return np.array([*numbers, *self.widths, self.n_actions], np.float64)
+        described = [
+            number
+            for convolution, seen in zip(self.convolutions, self.pictures, strict=False)
+            for number in (*convolution, *seen)
+        ]
+        first = [len(self.widths), self.n_inputs, len(self.convolutions)]
+        return np.array([*first, *self.widths, self.n_actions, *described], np.float64)
 
     def start(self, rng) -> np.ndarray:
         """Random first parameters, float32: orthogonal weights (Saxe et al. 2014), biases 0.
@@ -118,6 +136,22 @@ class Network(NamedTuple):
         x = np.ascontiguousarray(observation, np.float32).reshape(-1)
         forward(theta, self.numbers(), x, hidden, out, 1, 0, 1)
         return out
+
+
+def as_convolutions(given) -> tuple[tuple[int, int, int], ...]:
+    """Convolutions as :class:`Network` has them, of one or several (filters, size[, stride]).
+
+    Raises
+    ------
+    TypeError, ValueError
+        They are none.
+    """
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise TypeError(f"convolution must be (filters, size[, stride]) or several, got {given!r}")
+    each = [given] if given and not isinstance(given[0], Sequence) else given
+    if any(isinstance(one, str) or len(one) not in (2, 3) for one in each):
+        raise ValueError(f"convolution must be (filters, size[, stride]) or several, got {given!r}")
+    return tuple((*one, 1)[:3] for one in each)
 
 
 def _orthogonal(rng, shape) -> np.ndarray:

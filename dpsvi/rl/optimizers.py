@@ -10,10 +10,11 @@ import math
 
 from dpsvi.kernels.jit import kernel
 
-NAMES = ("sgd", "rmsprop", "adam")
+NAMES = ("sgd", "rmsprop", "adam", "sgd_momentum")  # a checkpoint holds the place of a name
 # Matrices as large as the parameters; the last one of `rmsprop` and `adam` is for a count of steps.
-KEPT = {"sgd": 1, "rmsprop": 2, "adam": 3}
-SGD, RMSPROP, ADAM = range(3)
+KEPT = {"sgd": 1, "rmsprop": 2, "adam": 3, "sgd_momentum": 1}
+LINEAR = ("sgd", "sgd_momentum")  # steps grow with the gradient
+SGD, RMSPROP, ADAM, MOMENTUM = range(4)
 
 
 @kernel
@@ -28,7 +29,8 @@ def direct(kind, gradient, kept, first, second, epsilon):
     kept : float32, (m * n,)
         What the optimiser keeps, 0 at first; updated.
     first : float, in [0, 1)
-        Momentum of ``sgd``; decay of the mean gradient of ``adam``.
+        Polyak's momentum of ``sgd`` and ``sgd_momentum``, which differ in this number only; decay
+        of the mean gradient of ``adam``.
     second : float, in [0, 1)
         Decay of the mean square of gradients of ``rmsprop`` and ``adam``.
     epsilon : float, > 0
@@ -39,7 +41,7 @@ def direct(kind, gradient, kept, first, second, epsilon):
     rest_a, rest_b, one = real(1.0 - first), real(1.0 - second), real(1.0)
     mean = kept[:n]
     # RACE: other threads of the worker update what is kept meanwhile; some updates are lost.
-    if kind == SGD:
+    if kind == SGD or kind == MOMENTUM:
         for k in range(n):
             mean[k] = a * mean[k] + gradient[k]
             gradient[k] = mean[k]

@@ -10,16 +10,19 @@ from dpsvi import engines
 from dpsvi.cluster.options import Cluster
 from dpsvi.errors import check_choice, check_flag, check_number, resolve_jobs
 from dpsvi.files.launcher import launched_size
-from dpsvi.rl import environments, problem
+from dpsvi.rl import environments, objectives, problem
 from dpsvi.rl.algorithms import ALGORITHMS
 from dpsvi.rl.check import check_constants
-from dpsvi.rl.network import Network
-from dpsvi.rl.optimizers import NAMES
+from dpsvi.rl.network import Network, as_convolutions
+from dpsvi.rl.optimizers import LINEAR, NAMES
+
+_HIDDEN = (64, 64)  # units, where the environment names none
 
 # Decay of the optimiser's first and second moment, and its epsilon, as is usual for A2C.
-_MOMENTS = MappingProxyType(
-    {"sgd": (0.0, 0.0, 1e-8), "rmsprop": (0.0, 0.99, 1e-5), "adam": (0.9, 0.999, 1e-5)}
-)
+_MOMENTS = MappingProxyType({
+    "sgd": (0.0, 0.0, 1e-8), "sgd_momentum": (0.9, 0.0, 1e-8),
+    "rmsprop": (0.0, 0.99, 1e-5), "adam": (0.9, 0.999, 1e-5),
+})  # fmt: skip
 
 
 class Parameters:
@@ -32,15 +35,20 @@ class Parameters:
 
     def _network(self) -> Network:
         found = self._environment()
-        convolution = None if self.convolution is None else tuple(self.convolution)
-        return Network(tuple(found.SHAPE), tuple(self.hidden), found.N_ACTIONS, convolution)
+        hidden, convolution = self.hidden, self.convolution
+        if hidden is None:
+            hidden = getattr(found, "HIDDEN", _HIDDEN)
+        if convolution is None:
+            convolution = getattr(found, "CONVOLUTION", ())
+        convolutions = as_convolutions(convolution)
+        return Network(tuple(found.SHAPE), tuple(hidden), found.N_ACTIONS, convolutions)
 
     def _settings(self) -> problem.Settings:
         algorithm = ALGORITHMS[self.algorithm]
         return problem.Settings(
             self.gamma, self.trace, self.entropy, self.value, self.clip, self.optimizer,
             *_MOMENTS[self.optimizer], self.n_games or algorithm.games(self._n_workers()),
-            self.n_moves, self.sticky, algorithm.queue,
+            self.n_moves, self.sticky, algorithm.queue, self.objective,
         )  # fmt: skip
 
     def _cluster(self) -> Cluster | None:
@@ -66,7 +74,7 @@ class Parameters:
         (`experiments.hsa2c replicas`; see Malladi et al. 2022, arXiv:2205.10287).
         """
         cluster = self._cluster()
-        if cluster is None or self.optimizer == "sgd":
+        if cluster is None or self.optimizer in LINEAR:
             return 1.0
         strategy, n = cluster.make_strategy(), self._n_workers()
         if strategy.topology == "peers" and engines.get(self.engine).collective:
@@ -78,6 +86,7 @@ class Parameters:
         check_choice("algorithm", self.algorithm, sorted(ALGORITHMS))
         check_choice("engine", self.engine, engines.names())
         check_choice("optimizer", self.optimizer, NAMES)
+        check_choice("objective", self.objective, objectives.NAMES)
         check_number("learning_rate", self.learning_rate, low=0, high=1, open_low=True)
         for name in ("gamma", "trace"):
             check_number(name, getattr(self, name), low=0, high=1)
@@ -95,12 +104,8 @@ class Parameters:
         if not isinstance(self.cluster, Cluster | None):
             raise TypeError(f"cluster must be a dpsvi.Cluster or None, got {self.cluster!r}")
         check_constants(self._environment())
-        for name in ("hidden", "convolution"):
-            value = getattr(self, name)
-            if not isinstance(value, tuple | list) and (name, value) != ("convolution", None):
-                raise TypeError(f"{name} must be a tuple of int, got {value!r}")
-        if self.convolution is not None and len(self.convolution) != 2:
-            raise ValueError(f"convolution must be (filters, size), got {self.convolution!r}")
+        if not isinstance(self.hidden, tuple | list | None):
+            raise TypeError(f"hidden must be a tuple of int or None, got {self.hidden!r}")
         self._network().check()
         engine, algorithm = engines.get(self.engine), ALGORITHMS[self.algorithm]
         n_threads = resolve_jobs(self.n_jobs)

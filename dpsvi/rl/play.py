@@ -10,14 +10,16 @@ from numba import from_dtype, types
 from dpsvi.kernels.jit import abi, inline_kernel, kernel
 from dpsvi.rl import generator
 from dpsvi.rl.back_propagation import backward
-from dpsvi.rl.layers import forward, sizes
+from dpsvi.rl.layers import sizes
+from dpsvi.rl.objectives import Q, assess, choose, derive, derive_q
 from dpsvi.rl.optimizers import direct
 from dpsvi.rl.templates import cuts, observe, reset, step
 from dpsvi.rl.waiting import exchange
 
 # Places in `hyper`; the description of the network follows.
 GAMMA, TRACE, ENTROPY, VALUE, CLIP, OPTIMIZER, FIRST, SECOND, EPSILON = range(9)
-N_GAMES, N_MOVES, STICKY, QUEUE, LIMIT, SEED, N_STATE, N_PARAMETERS, NETWORK = range(9, 18)
+N_GAMES, N_MOVES, STICKY, QUEUE, OBJECTIVE = range(9, 14)
+LIMIT, SEED, N_STATE, N_PARAMETERS, NETWORK = range(14, 19)
 
 # Places in what a thread keeps: steps that it made, and its stream.  The games follow, each with a
 # few numbers before its state, then the queue.
@@ -26,65 +28,9 @@ AGE, LAST, OF_GAME = range(3)
 
 
 @inline_kernel
-def best(out, first, n_actions):
-    """The action with the largest logit."""
-    found = 0
-    for a in range(1, n_actions):
-        if out[first + a] > out[first + found]:
-            found = a
-    return found
-
-
-@inline_kernel
-def choose(out, first, n_actions, random):
-    """An action drawn from the softmax of ``out[first : first + n_actions]``."""
-    most = out[first + best(out, first, n_actions)]
-    total = 0.0
-    for a in range(n_actions):
-        total += math.exp(out[first + a] - most)
-    left = generator.uniform(random) * total
-    for a in range(n_actions):
-        left -= math.exp(out[first + a] - most)
-        if left < 0:
-            return a
-    return n_actions - 1
-
-
-@inline_kernel
 def sticks(sticky, random):
     """Whether the environment repeats the last action instead."""
     return sticky > 0 and generator.uniform(random) < sticky
-
-
-@inline_kernel
-def derive(out, n, n_actions, actions, returns, entropy, value):
-    """Replace logits and values by the derivatives of the loss, a mean over n moves.
-
-    -log pi(a) A - entropy H + value (R - V)^2, with A = R - V as a constant.
-    """
-    n_outputs = n_actions + 1
-    share = out.dtype.type(1.0 / n)
-    for m in range(n):
-        first = m * n_outputs
-        critic = out[first + n_actions]
-        advantage = returns[m] - critic
-        log_total = out[first + best(out, first, n_actions)]
-        total = 0.0
-        for a in range(n_actions):
-            total += math.exp(out[first + a] - log_total)
-        log_total += math.log(total)
-        policy_entropy = 0.0
-        for a in range(n_actions):
-            log_p = out[first + a] - log_total
-            policy_entropy -= math.exp(log_p) * log_p
-        for a in range(n_actions):
-            log_p = out[first + a] - log_total
-            p = math.exp(log_p)
-            chosen = 1.0 if a == int(actions[m]) else 0.0
-            out[first + a] = share * (
-                advantage * (p - chosen) + entropy * p * (log_p + policy_entropy)
-            )
-        out[first + n_actions] = share * 2.0 * value * (critic - returns[m])
 
 
 @inline_kernel
@@ -122,7 +68,7 @@ def rollout(shared, scale, hyper, items, batch, work):
     on where the thread's last step has left it; the item only numbers the step.  With a queue they
     are read at each move, and once more for what has waited longest.
     """
-    net = hyper[NETWORK:]
+    net, objective = hyper[NETWORK:], int(hyper[OBJECTIVE])
     n_games, n_moves = int(hyper[N_GAMES]), int(hyper[N_MOVES])
     inputs, n_actions, _, _ = sizes(net)
     n, n_outputs, size = n_games * n_moves, n_actions + 1, OF_GAME + int(hyper[N_STATE])
@@ -145,11 +91,11 @@ def rollout(shared, scale, hyper, items, batch, work):
         for e in range(n_games):
             m = lo + e
             observe(games[e * size + OF_GAME : (e + 1) * size], x[m * inputs : (m + 1) * inputs])
-        forward(theta, net, x, hidden, out, n, lo, lo + n_games)
+        assess(objective, theta, net, x, hidden, out, n, lo, lo + n_games)
         for e in range(n_games):
             m, game = lo + e, games[e * size : (e + 1) * size]
             state = game[OF_GAME:]
-            action = choose(out, m * n_outputs, n_actions, random)
+            action = choose(objective, out, m * n_outputs, n_actions, e, random)
             actions[m] = action
             if sticks(hyper[STICKY], random) and game[AGE] > 0:
                 action = int(game[LAST])
@@ -159,7 +105,7 @@ def rollout(shared, scale, hyper, items, batch, work):
             cut = not ended and (cuts(state) or (hyper[LIMIT] > 0 and game[AGE] >= hyper[LIMIT]))
             if cut:  # the game would have gone on: what it was worth is in the last reward
                 observe(state, above[:inputs])
-                forward(theta, net, above, below, returns, 1, 0, 1)
+                assess(objective, theta, net, above, below, returns, 1, 0, 1)
                 reward += hyper[GAMMA] * returns[n_actions]
             rewards[m] = reward
             ends[m] = 1 if ended or cut else 0
@@ -178,8 +124,8 @@ def rollout(shared, scale, hyper, items, batch, work):
         if turn < queue:
             return 0  # nothing has waited there
         read(flat, scale, theta)
-        forward(theta, net, x, hidden, out, n, 0, n)
-    forward(theta, net, above, below, returns, n_games, 0, n_games)
+        assess(objective, theta, net, x, hidden, out, n, 0, n)
+    assess(objective, theta, net, above, below, returns, n_games, 0, n_games)
     learn(shared, hyper, work)
     return shared.rows.shape[0]
 
@@ -192,7 +138,10 @@ def learn(shared, hyper, work):
     found = parts(work.scratch, hyper)
     theta, x, hidden, out, above, below, actions, rewards, ends, returns, transposed = found
     look_back(hyper, out, rewards, ends, returns, below, n_actions + 1)
-    derive(out, n, n_actions, actions, returns, hyper[ENTROPY], hyper[VALUE])
+    if hyper[OBJECTIVE] == Q:
+        derive_q(out, n, n_actions, actions, returns, hyper[VALUE])
+    else:
+        derive(out, n, n_actions, actions, returns, hyper[ENTROPY], hyper[VALUE])
     gradient = work.stats.reshape(-1)[: theta.shape[0]]
     backward(theta, net, x, hidden, out, n, gradient, above, below, transposed)
     if hyper[CLIP] > 0:
@@ -218,7 +167,8 @@ def compile_parts(real: np.dtype) -> None:
     """Compile what takes long of what :func:`rollout` calls, for games of the interpreter."""
     shared_t, _, work_t, _ = abi(real)
     vector, vector64 = types.Array(from_dtype(real), 1, "C"), types.float64[::1]
-    forward.compile((vector, vector64, vector, vector, vector, *[types.int64] * 3))
+    whole = types.int64
+    assess.compile((whole, vector, vector64, vector, vector, vector, whole, whole, whole))
     learn.compile((shared_t, vector64, work_t))
 
 
@@ -248,4 +198,4 @@ def scratch(network, n_games: int, n_moves: int) -> int:
     n, units = n_games * n_moves, sum(network.widths)
     n_outputs, widest = network.n_actions + 1, max(network.n_inputs, *network.widths, 1)
     each = network.n_inputs + units + 2 * n_outputs + 2 * widest + 3
-    return network.n_parameters + n * each + n_games * (units + 2) + network.largest
+    return network.n_parameters + n * each + n_games * (units + 2) + network.n_transposed

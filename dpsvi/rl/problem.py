@@ -13,7 +13,7 @@ import numpy as np
 
 from dpsvi.base import Items, Model
 from dpsvi.kernels.jit import as_items
-from dpsvi.rl import play, waiting
+from dpsvi.rl import objectives, play, waiting
 from dpsvi.rl.environments import is_compiled, name_of
 from dpsvi.rl.network import Network
 from dpsvi.rl.optimizers import KEPT, NAMES
@@ -38,11 +38,15 @@ class Settings(NamedTuple):
     n_moves: int
     sticky: float
     queue: int
+    objective: str
 
 
 def hyper(environment, network: Network, settings: Settings, seed: int) -> np.ndarray:
     """The numbers that the compiled functions of :mod:`dpsvi.rl.play` take."""
-    told = settings._replace(optimizer=NAMES.index(settings.optimizer))
+    told = settings._replace(
+        optimizer=NAMES.index(settings.optimizer),
+        objective=objectives.NAMES.index(settings.objective),
+    )
     more = (environment.LIMIT, seed, environment.N_STATE, network.n_parameters)
     return np.concatenate([np.array([*told, *more], np.float64), network.numbers()])
 

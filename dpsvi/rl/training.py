@@ -41,7 +41,7 @@ class Training(Parameters):
     def _fit(self, n_moves, checkpoint):
         self._check()
         check_number("n_moves", n_moves, low=1, integer=True)
-        with opened(self._environment()) as environment:
+        with opened(self._environment(), learns=True) as environment:
             check_environment(environment)
             return self._train(environment, n_moves, checkpoint)
 

@@ -1,6 +1,7 @@
 """``python -m experiments.environments``: moves per second of environments, ours and the peers'.
 
-With ``--check N`` it compares N moves of every MinAtar game with minatar's instead.
+With ``--check N`` it compares N moves of every MinAtar game with minatar's instead, and N moves of
+classic control with gymnasium's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from pathlib import Path
 
 from dpsvi.rl import environments
-from experiments.environments import rates, side_by_side
+from experiments.environments import control, rates, side_by_side
 from experiments.provenance import described, provenance
 
 OUT = Path("experiments/results/environments")
@@ -32,12 +33,15 @@ def main(argv=None) -> None:
     source = provenance("experiments.environments", argv, PACKAGES, {"all": 0})
     names = args.environments.split(",")
     if args.check:
-        stem, rows, lines = "check", *check(names, args.check)
+        found = {"check": check(names, args.check), "check-control": control_of(names, args.check)}
     else:
-        stem, rows, lines = "rates", *measure(names, args.seconds, args.repeats)
+        found = {"rates": measure(names, args.seconds, args.repeats)}
     args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / f"{stem}.json").write_text(json.dumps({**source, "rows": rows}, indent=1) + "\n")
-    (args.out / f"{stem}.md").write_text("\n".join([described(source), "", *lines]) + "\n")
+    for stem, (rows, lines) in found.items():
+        if rows:
+            text = json.dumps({**source, "rows": rows}, indent=1)
+            (args.out / f"{stem}.json").write_text(text + "\n")
+            (args.out / f"{stem}.md").write_text("\n".join([described(source), "", *lines]) + "\n")
 
 
 def measure(names, seconds, repeats) -> tuple[list[dict], list[str]]:
@@ -76,6 +80,25 @@ def check(names, moves) -> tuple[list[dict], list[str]]:
             print(json.dumps(rows[-1]), flush=True)
             cells = (f"{value:,.0f}" for value in found.values())
             lines.append(f"| {name} | {sticky:g} | {' | '.join(cells)} |")
+    return rows, lines
+
+
+def control_of(names, moves) -> tuple[list[dict], list[str]]:
+    """The same of classic control."""
+    rows, lines = [], [
+        "Rewards and ends of every move are those of gymnasium, each from the same state; what "
+        "differs most in states, and in observations, which are float32.", "",
+        "| environment | moves | episodes | ends | states | observations |",
+        "|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for name in (name for name in names if name in control.PEERS):
+        found = control.compare(name, moves)
+        rows.append({"environment": name, **found})
+        print(json.dumps(rows[-1]), flush=True)
+        lines.append(
+            f"| {name} | {moves:,} | {found['episodes']:,} | {found['ends']:,} "
+            f"| {found['apart']:.1e} | {found['apart_seen']:.1e} |"
+        )
     return rows, lines
 
 

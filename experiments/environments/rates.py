@@ -10,9 +10,9 @@ import numpy as np
 from dpsvi.kernels.jit import FLAGS
 from dpsvi.rl import environments
 from dpsvi.rl.generator import below
+from experiments.environments.control import PEERS
 from experiments.environments.side_by_side import GAMES, stream
 
-CONTROL = {"acrobot": "Acrobot-v1", "cartpole": "CartPole-v1", "mountain_car": "MountainCar-v0"}
 COPIES = 64  # of the peer's environments that make a move together
 
 
@@ -68,7 +68,7 @@ def gymnasium(name: str):
     """A function that plays so many moves of gymnasium's environment."""
     import gymnasium
 
-    game = gymnasium.make(CONTROL[name])
+    game = gymnasium.make(PEERS[name])
     game.reset(seed=0)
     rng = np.random.default_rng(0)
 
@@ -86,7 +86,7 @@ def gymnasium_vector(name: str):
     import gymnasium
 
     games = gymnasium.make_vec(
-        CONTROL[name], num_envs=COPIES, vectorization_mode="vector_entry_point"
+        PEERS[name], num_envs=COPIES, vectorization_mode="vector_entry_point"
     )
     games.reset(seed=0)
     rng = np.random.default_rng(0)
@@ -103,7 +103,7 @@ def entrants(name: str) -> dict:
     found = {"dpsvi": ours(name)}
     if name in GAMES:
         found["minatar"] = minatar(name)
-    if name in CONTROL:
+    if name in PEERS:
         found["gymnasium"] = gymnasium(name)
     if name == "cartpole":
         found[f"gymnasium, {COPIES} as arrays"] = gymnasium_vector(name)

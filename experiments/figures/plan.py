@@ -13,12 +13,9 @@ from experiments.figures.runs import Run
 from experiments.figures.store import Store
 
 TOLERANCE = 1.02  # of the perplexity of serial SVI
-# Steps in Python against ours: whole fits of gensim, which descends from Hoffman's code, took 18.3
-# times as long on 30,000 documents of wiki (one thread, ten inner iterations at most; results/peers
-# of 21 November 2026, in the history of this repository).  `experiments.figures.python_step`
-# has since measured 4.5 for the local step and 11.6 with the blend of all topics
-# (results/figures/python_step.md); the committed figures are of 18.
-PYTHON = 18.0
+# Steps in Python against ours: gensim's local step, which descends from Hoffman's code, and the
+# blend of all topics that follows it, on an idle machine (results/figures/python_step.md).
+PYTHON = 21.7
 CHEAP, COMPILED = "10 GbE, steps in Python", "10 GbE, compiled steps"  # exchanges are cheap, or not
 PLACES = {
     CHEAP: {"network": "10 GbE", "slower": PYTHON},

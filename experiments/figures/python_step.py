@@ -101,7 +101,7 @@ def table(rows: list[dict]) -> list[str]:
             ratios = [row[name] / row["ours"] for row in mine]
             cells.append(f"{statistics.median(ratios):.1f} ({min(ratios):.1f}-{max(ratios):.1f})")
         lines.append(f"| {kind} | " + " | ".join(cells) + " |")
-    return [*lines, "", f"The figures take the first ratio to be {PYTHON:g}."]
+    return [*lines, "", f"The figures take the ratio of whole steps to be {PYTHON:g}."]
 
 
 def main(argv=None) -> None:

@@ -7,5 +7,6 @@
 * ``replicas``: the steps of workers with parameters of their own
 * ``speed``: learning moves per second, and seconds to a score, of this machine; ``over_mpi``: a
   fit of it on several ranks
+* ``atari``: scores of Atari's games
 * ``runs``: what was run is kept, with where it comes from
 """

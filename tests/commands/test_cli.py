@@ -118,6 +118,12 @@ def test_flags_win_over_the_config_file(corpus, tmp_path, capsys):
     assert (settings["topics"], settings["passes"]) == (3, 1)
 
 
+def test_a_fit_finds_its_end(corpus, tmp_path, capsys):
+    argv = ["fit", "lda", "--corpus", str(corpus), "--out", str(tmp_path / "a"), *FIT]
+    assert main([*argv, "--passes", "auto", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["passes"] in [10, 20, 40, 80, 160]
+
+
 def cut(corpus, tmp_path):
     path = tmp_path / "docword.cut.txt"
     path.write_text(corpus.read_text()[:-40])

@@ -494,6 +494,15 @@ def test_early_stopping_follows_the_held_out_score(name, rng):
     assert np.isfinite(scores).all() and max(scores) > scores[0]
 
 
+@every_member
+def test_a_fit_ends_by_itself(name, rng):
+    member = members.get(name)
+    data = member.data(rng, 300)
+    estimator = fit(member, data, max_iter="auto", tol=1e-2)
+    assert estimator.n_iter_ in [10, 20, 40, 80, 160, 320]
+    assert estimator.n_iter_ == len(estimator.history_)
+
+
 @pytest.mark.parametrize("name", ["matrix_factorization", "poisson_factorization"])
 @pytest.mark.parametrize("number", [-1, 12, 10**6])
 def test_columns_outside_of_a_matrix_are_refused(name, number):

@@ -367,3 +367,15 @@ def test_a_part_that_fails_ends_all():
     with pytest.raises(RuntimeError, match="this part"):
         document_completion._over_items(8000, 2, fail, most=1)
     assert len(begun) < 4000
+
+
+def test_the_true_uneven_prior_of_short_documents_helps(rng):
+    """Its smallest entries are .001: exp(psi) of them must not choose topics before words do."""
+    drawn = TopicCorpus(60, 300, 4000, 6, 0.1, 0)
+    alpha = rng.permutation(np.geomspace(0.001, 0.05, 60))
+    theta = rng.dirichlet(alpha, 2000)
+    counts = rng.multinomial(6, theta @ drawn.topics)
+    corpus = few_words(*counts, n_words=300)
+    topics = drawn.topics.T.astype(np.float32)
+    even = completion_perplexity(topics, corpus, alpha.mean()).perplexity
+    assert completion_perplexity(topics, corpus, alpha).perplexity < 0.98 * even

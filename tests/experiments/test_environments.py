@@ -26,3 +26,6 @@ def test_a_check_says_what_it_saw(tmp_path):
         ("breakout", 0.0, 500), ("breakout", 0.1, 500),
     ]  # fmt: skip
     assert "| breakout | 0.1 | 500 |" in (tmp_path / "check.md").read_text()
+    (row,) = json.loads((tmp_path / "check-control.json").read_text())["rows"]
+    assert (row["environment"], row["moves"]) == ("cartpole", 500) and row["apart"] < 1e-6
+    assert "| cartpole | 500 |" in (tmp_path / "check-control.md").read_text()

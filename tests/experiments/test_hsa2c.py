@@ -5,7 +5,7 @@ import json
 import pytest
 
 from experiments.hsa2c import __main__ as command
-from experiments.hsa2c import figure5, figure6, paced, replicas, speed, table
+from experiments.hsa2c import atari, figure5, figure6, paced, replicas, speed, table
 
 
 def test_what_the_formula_predicts():
@@ -84,6 +84,32 @@ def test_replicas_step_as_the_table_says(tmp_path, monkeypatch):
     assert [run["step"] for run in runs] == steps * len(replicas.ENTRANTS)
     text = (tmp_path / "replicas.md").read_text()
     assert text.count("| 4 | 0.005 |") == text.count("| 4 | 0.01 |") == len(replicas.ENTRANTS)
+
+
+def test_atari_is_learned_for_a_moment_and_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
+    pytest.importorskip("ale_py")
+    monkeypatch.setattr(atari, "EPISODES", 1)
+    small = {"n_games": 2, "hidden": (8,), "convolution": ((2, 8, 8),), "n_evaluations": 4}
+    monkeypatch.setattr(atari, "SETTINGS", {**atari.SETTINGS, **small, "checkpoint_seconds": 0.0})
+    played, taken = [], atari.ActorCritic._take
+
+    def stop(agent, state, *told):
+        taken(agent, state, *told)
+        played.append(agent.n_moves_)
+        if len(played) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(atari.ActorCritic, "_take", stop)
+    told = ["atari", "--game", "pong", "--seeds", "1", "--frames", "1600", "--out", str(tmp_path)]
+    with pytest.raises(KeyboardInterrupt):
+        command.main(told)
+    command.main(told)
+    (row,) = [json.loads(line) for line in (tmp_path / "runs/atari.jsonl").open()]
+    moves = [moves for moves, _ in row["result"]["curve"]]
+    assert (moves[0], moves[-1]) == (100, 400) and min(played[3:6]) > 200, "it went on"
+    text = (tmp_path / "atari.md").read_text()
+    assert "| pong | 1,600 | 1 |" in text
+    assert not (tmp_path / "checkpoints" / "pong-0").exists()
 
 
 def test_an_interval_is_students():

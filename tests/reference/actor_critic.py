@@ -21,26 +21,26 @@ def outputs(network, theta, x):
     """Logits and values of observations, (n, actions + 1), float64."""
     *below, (U, c) = layers(network, np.asarray(theta, np.float64))
     h = np.asarray(x, np.float64).reshape(len(x), -1)
-    for number, (W, b) in enumerate(below):
-        if number == 0 and network.convolution is not None:
-            h = convolved(network, W, b, h)
-        else:
-            h = h @ W + b
-        h = np.maximum(h, 0)
+    pictures = h.reshape(len(x), *network.shape)
+    for (W, b), convolution in zip(below, network.convolutions, strict=False):
+        pictures = np.maximum(convolved(convolution, W, b, pictures), 0)
+        h = pictures.reshape(len(x), -1)
+    for W, b in below[len(network.convolutions) :]:
+        h = np.maximum(h @ W + b, 0)
     return h @ U.T + c
 
 
-def convolved(network, W, b, h):
-    filters, size = network.convolution
-    height, width, channels = network.shape
-    pictures = h.reshape(-1, height, width, channels)
+def convolved(convolution, W, b, pictures):
+    filters, size, stride = convolution
+    n, height, width, channels = pictures.shape
     kernel = W.reshape(size, size, channels, filters)
-    out = np.zeros((len(h), height - size + 1, width - size + 1, filters))
-    for r in range(out.shape[1]):
-        for c in range(out.shape[2]):
+    rows, columns = range(0, height - size + 1, stride), range(0, width - size + 1, stride)
+    out = np.zeros((n, len(rows), len(columns), filters))
+    for i, r in enumerate(rows):
+        for j, c in enumerate(columns):
             seen = pictures[:, r : r + size, c : c + size, :]
-            out[:, r, c] = np.einsum("nijc,ijcf->nf", seen, kernel) + b
-    return out.reshape(len(h), -1)
+            out[:, i, j] = np.tensordot(seen, kernel, 3) + b
+    return out
 
 
 def loss(network, theta, x, actions, returns, advantages, entropy, value):
@@ -53,8 +53,14 @@ def loss(network, theta, x, actions, returns, advantages, entropy, value):
     return np.mean(-chosen * advantages - entropy * disorder + value * (returns - critic) ** 2)
 
 
-def gradient(network, theta, *args, step=1e-5):
-    """Of the loss, by central differences."""
+def loss_of_actions(network, theta, x, actions, returns, value):
+    """Of Q-learning, a mean over the moves."""
+    chosen = outputs(network, theta, x)[np.arange(len(x)), actions]
+    return np.mean(value * (returns - chosen) ** 2)
+
+
+def gradient(loss, network, theta, *args, step=1e-5):
+    """Of a loss, by central differences."""
     theta, found = np.asarray(theta, np.float64), np.zeros(len(theta))
     for k in range(len(theta)):
         up, down = theta.copy(), theta.copy()
@@ -84,9 +90,18 @@ class Agent:
         return out
 
     def value(self, state):
-        return outputs(self.network, self.theta, self.observation(state)[None])[0, -1]
+        return self.values(self.observation(state)[None])[0]
 
-    def choose(self, logits):
+    def values(self, x):
+        out = outputs(self.network, self.theta, x)
+        return out[:, :-1].max(axis=1) if self.settings.objective == "q" else out[:, -1]
+
+    def choose(self, logits, game):
+        if self.settings.objective == "q":
+            tries = [0.1, 0.01, 0.5, 0.1, 0.01, 0.5, 0.1, 0.01, 0.5, 0.1][game % 10]
+            if generator.uniform(self.random) < tries:
+                return generator.below(self.random, len(logits))
+            return int(np.argmax(logits))
         p = np.exp(logits - logits.max())
         left = generator.uniform(self.random) * p.sum()
         for action, mass in enumerate(p):
@@ -102,7 +117,7 @@ class Agent:
             seen = np.array([self.observation(state) for state in self.games])
             out = outputs(self.network, self.theta, seen)
             for e, state in enumerate(self.games):
-                action = self.choose(out[e, :-1])
+                action = self.choose(out[e, :-1], e)
                 actions.append(action)
                 if s.sticky and generator.uniform(self.random) < s.sticky and self.ages[e]:
                     action = self.last[e]
@@ -126,7 +141,7 @@ class Agent:
     def learn(self, rate, x, actions, rewards, ends):
         s, shape = self.settings, (self.settings.n_moves, self.settings.n_games)
         rewards, ends = np.reshape(rewards, shape), np.reshape(ends, shape)
-        values = outputs(self.network, self.theta, np.array(x))[:, -1].reshape(-1, s.n_games)
+        values = self.values(np.array(x)).reshape(-1, s.n_games)
         x = x[: rewards.size]
         advantages, carried = np.zeros(shape), np.zeros(s.n_games)
         for t in reversed(range(s.n_moves)):  # generalised advantages, in their usual form
@@ -135,10 +150,11 @@ class Agent:
             carried = delta + s.gamma * s.trace * goes_on * carried
             advantages[t] = carried
         returns = advantages + values[:-1]
-        g = gradient(
-            self.network, self.theta, np.array(x), np.array(actions), returns.ravel(),
-            advantages.ravel(), s.entropy, s.value,
-        )  # fmt: skip
+        told = self.network, self.theta, np.array(x), np.array(actions), returns.ravel()
+        if s.objective == "q":
+            g = gradient(loss_of_actions, *told, s.value)
+        else:
+            g = gradient(loss, *told, advantages.ravel(), s.entropy, s.value)
         norm = np.linalg.norm(g)
         if s.clip and norm > s.clip:
             g *= s.clip / norm

@@ -61,15 +61,18 @@ def infer(kind, ids, counts, lam, alpha, n_sweeps, tol):
     """gamma of a document that the topics have not seen; `tol` is a mean change.
 
     The collapsed step's EM is squared: after two of three sweeps it goes on along both, by formulas
-    (7) and (S3) of Varadhan and Roland (2008), 16 times as far at most.
+    (7) and (S3) of Varadhan and Roland (2008), 16 times as far at most.  In the first sweep of
+    mean field all topics weigh the same.
     """
     gamma = alpha + counts.sum() / len(lam)
     path = []
     for sweep in range(1, n_sweeps + 1):
         path = [*path, gamma] if sweep % 3 != 1 else [gamma]
-        assigned = counts[:, None] * PHI[kind](gamma, lam, ids)
+        first = kind == "mean_field" and sweep == 1
+        weight = np.ones(len(lam)) if first else gamma
+        assigned = counts[:, None] * PHI[kind](weight, lam, ids)
         last, gamma = gamma, alpha + assigned.sum(axis=0)
-        if np.mean(np.abs(gamma - last)) < tol:
+        if np.mean(np.abs(gamma - last)) < tol and not first:
             break
         if kind == "collapsed" and sweep % 3 == 2 and sweep < n_sweeps:
             r, v = last - path[0], (gamma - last) - (last - path[0])

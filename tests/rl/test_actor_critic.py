@@ -30,8 +30,8 @@ def virtual(n, **more):
 
 @pytest.mark.parametrize("more", [
     dict(), dict(trace=0.9, sticky=0.2, entropy=0.1), dict(clip=0.0, value=1.0, gamma=0.9),
-    dict(algorithm="ga3c"),
-], ids=["plain", "traces and sticky actions", "without clipping", "a queue"])  # fmt: skip
+    dict(algorithm="ga3c"), dict(algorithm="paac", objective="q", trace=0.9),
+], ids=["plain", "traces, sticky actions", "without clipping", "queue", "Q-learning"])  # fmt: skip
 def test_it_is_the_sequential_algorithm(more):
     """Against a plain loop with the same random numbers, to the rounding of float32."""
     updates, rate = 40, 0.005
@@ -62,9 +62,12 @@ def test_one_worker_that_sends_every_step_is_the_sequential_algorithm():
     np.testing.assert_allclose(other.parameters_, alone.parameters_, atol=1e-4)
 
 
-@pytest.mark.parametrize("algorithm", ["hsa2c", "ga3c"])
-def test_one_thread_is_reproducible_and_a_resumed_fit_ends_alike(algorithm, tmp_path):
-    moves, told = 8_000, dict(algorithm=algorithm, engine="serial", **SMALL)
+@pytest.mark.parametrize("more", [
+    dict(algorithm="hsa2c"), dict(algorithm="ga3c"), dict(optimizer="adam"),
+    dict(optimizer="sgd_momentum"),
+], ids=str)  # fmt: skip
+def test_one_thread_is_reproducible_and_a_resumed_fit_ends_alike(more, tmp_path):
+    moves, told = 8_000, dict(engine="serial", **{**SMALL, **more})
     whole = ActorCritic(**told).fit(moves)
     again = ActorCritic(**told).fit(moves)
     np.testing.assert_array_equal(whole.parameters_, again.parameters_)
@@ -93,8 +96,11 @@ def test_one_thread_is_reproducible_and_a_resumed_fit_ends_alike(algorithm, tmp_
     dict(engine="threads", n_jobs=2, algorithm="pa3c", n_moves=32, learning_rate=0.002),
     dict(engine="threads", n_jobs=2, algorithm="ga3c", learning_rate=0.001),
     dict(engine="serial", algorithm="paac"),
+    dict(engine="serial", algorithm="paac", objective="q"),
+    dict(engine="simulated", algorithm="paac", objective="q", cluster=virtual(2)),
     dict(engine="serial", optimizer="rmsprop", trace=0.95),
     dict(engine="serial", optimizer="sgd", learning_rate=0.05),
+    dict(engine="serial", optimizer="sgd_momentum", learning_rate=0.005),
     dict(engine="simulated", cluster=virtual(2)),
     dict(
         engine="simulated", algorithm="da3c", cluster=virtual(2, strategy="displacement"),
@@ -150,6 +156,7 @@ def test_a_saved_agent_plays_on(tmp_path):
 @pytest.mark.parametrize("params, match", [
     (dict(environment="chess"), "environment must be one of"),
     (dict(algorithm="dqn"), "algorithm"),
+    (dict(objective="v"), "objective"),
     (dict(gamma=1.5), "gamma"),
     (dict(learning_rate=0), "learning_rate"),
     (dict(n_moves=0), "n_moves"),
@@ -327,7 +334,7 @@ def test_workers_in_step_share_32_games():
 
 @pytest.mark.parametrize("optimizer, algorithm, factor", [
     ("adam", "paac", 2), ("adam", "gala", 2), ("rmsprop", "paac", 2), ("adam", "hsa2c", 1),
-    ("sgd", "paac", 4),
+    ("sgd", "paac", 4), ("sgd_momentum", "paac", 4),
 ])  # fmt: skip
 def test_replicas_step_by_the_root_of_their_number(optimizer, algorithm, factor):
     """By what four workers moved in their only step, from the same parameters."""

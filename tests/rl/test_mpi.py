@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tools.mpiexec import EVERY_MPI
 
+from dpsvi import VirtualCluster
 from dpsvi.rl import ActorCritic
 
 pytestmark = pytest.mark.mpi
@@ -52,6 +53,21 @@ def test_one_worker_that_sends_every_step_is_the_sequential_algorithm(kind, fit)
     alone = ActorCritic(engine="serial", random_state=0, **SMALL).fit(2_000)
     np.testing.assert_allclose(ranks[0]["parameters"], alone.parameters_, atol=1e-4)
     assert ranks[0]["n_exchanges"] == 250
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("params", [dict(), dict(algorithm="paac")], ids=str)
+def test_a_fit_of_three_ranks_is_replayed_in_virtual_turns(kind, params, fit):
+    """From the order in which the master heard of them, to the same bits."""
+    told = dict(local_steps=2, **SMALL, **params)
+    ranks = fit(kind, 3, 4_000, told, {})
+    order = ranks[0]["order"]
+    assert set(order) == {1, 2} and len(order) > 100
+    cluster = VirtualCluster(n_workers=2, replay=order)
+    again = ActorCritic(engine="simulated", random_state=0, cluster=cluster, **told).fit(4_000)
+    np.testing.assert_array_equal(again.parameters_, np.float32(ranks[0]["parameters"]))
+    assert len(again.exchanges_["exchanges"]) == ranks[0]["n_exchanges"]
+    assert [entry["score"] for entry in again.history_] == ranks[0]["scores"]
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)

@@ -15,6 +15,9 @@ def sgd(gradients, first, second, epsilon):
         yield velocity
 
 
+sgd_momentum = sgd
+
+
 def rmsprop(gradients, first, second, epsilon):
     square = 1.0
     for g in gradients:

@@ -26,7 +26,7 @@ def main(out, moves, params, cluster):
         "scores": [entry["score"] for entry in agent.history_],
         "final": float(agent.evaluate(20).mean()),
         "workers": np.unique([e.worker for e in exchanges]).tolist(),
-        "n_exchanges": len(exchanges),
+        "n_exchanges": len(exchanges), "order": agent.exchanges_.get("order"),
     }  # fmt: skip
     with open(f"{out}-{MPI.COMM_WORLD.Get_rank()}.json", "w") as file:
         json.dump(facts, file)

@@ -68,6 +68,7 @@ class Master:
         self.lost: dict[int, str] = {}
         self.memory_lost = False  # and with a worker what statistics are changes of
         self.busy = 0.0  # seconds computed for messages since all began
+        self.order: list[int] = []  # workers, one for each message that was taken
         self._outbox: list[tuple[int, Message]] = []  # with the destination
         self._collected: list[Collected] = []
         self._allotment = Allotment(job, self.strategy)
@@ -104,6 +105,7 @@ class Master:
         if worker in self.lost:
             self.pool.give(message.buffer)  # its steps were given to others
             return
+        self.order.append(worker)
         if kind == "hello":
             self._join(worker, message.header["problem"])
             self.pool.give(message.buffer)
@@ -270,5 +272,5 @@ class Master:
         if self.job.report is not None:
             self.job.report.update(
                 seconds=self.seconds, busy=self.busy, lost=dict(self.lost),
-                withheld=len(self._answers.withheld), **found,
+                withheld=len(self._answers.withheld), order=self.order, **found,
             )  # fmt: skip

@@ -6,7 +6,7 @@ numbers; see :mod:`dpsvi.engines.simulated`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -126,6 +126,10 @@ class VirtualCluster(Cluster):
         rank has sent that has not arrived by then is lost with it.
     seed : int
         Of the times that are drawn.  The same seed, timing and estimator give the same result.
+    replay : sequence of int or None
+        ``exchanges_["order"]`` of a fit over MPI: it is made again, with the same result to the
+        bit, and nothing is timed.  That needs one thread a worker, ``local_steps`` of the
+        estimator, and the same parameters otherwise.
 
     Raises
     ------
@@ -158,9 +162,12 @@ class VirtualCluster(Cluster):
     killed: Mapping[int, float] = field(default_factory=dict, hash=False)
     frozen: Mapping[int, float] = field(default_factory=dict, hash=False)
     seed: int = 0
+    replay: Sequence[int] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for rank in () if self.replay is None else self.replay:
+            check_number("a rank in replay", rank, low=1, high=self.n_workers, integer=True)
         check_number("n_workers", self.n_workers, low=1, integer=True)
         check_number("workers_a_node", self.workers_a_node, low=1, integer=True)
         if self.cores is not None:

@@ -16,6 +16,7 @@ from dpsvi.families.topics.inference import Inference
 from dpsvi.families.topics.matrix import FLOAT, column_sums, split_documents
 from dpsvi.families.topics.posterior import TopicPosterior
 from dpsvi.families.topics.priors import Priors
+from dpsvi.families.topics.without_own import score_without_own
 from dpsvi.families.topics.words import TopicWords
 from dpsvi.files import io
 from dpsvi.training import schedules
@@ -210,6 +211,14 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         result = self._complete(state, items)
         return {**result._asdict(), "score": result.log_likelihood}
 
+    def _score_of_part(self, items, held_out) -> float:
+        if held_out is not None:
+            return super()._score_of_part(items, held_out)
+        rng = np.random.default_rng(self._seed)
+        return score_without_own(
+            self._state, items, self._alpha(self._state), rng, self._n_threads
+        )
+
     def _begin(self, items, total, rng, going_on) -> State:
         self._streaming = stream = total is not None
         if not len(items.index) and not (stream and going_on):
@@ -258,7 +267,7 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
 
     def _optimise(self, items, rng, monitor) -> None:
         """All passes of a fit."""
-        self._train(self._state, items, self.max_iter, rng, monitor)
+        self._train_to_end(items, rng, monitor)
 
     def _finish(self, items, total=None) -> None:
         super()._finish(items, total)

@@ -97,6 +97,21 @@ class Part(NamedTuple):
         return found
 
 
+def score_without_own(state, items, alpha, rng, n_jobs: int = 1) -> float:
+    """Log-likelihood a token, by document completion of documents without their own counts.
+
+    Parameters
+    ----------
+    state, items, rng, n_jobs
+        As for :class:`WithoutOwn`.
+    alpha : array, (n_topics,)
+        Dirichlet prior of the topic proportions.
+    """
+    without = WithoutOwn(state, items, len(alpha), rng, n_jobs)
+    part = without.part(0, len(without))
+    return float(part.log_likelihoods(alpha).sum() / max(1.0, part.n_hidden))
+
+
 def _basis(state, items, chosen, offsets, n_topics):
     """E beta of the words of some documents without the documents' own counts.
 

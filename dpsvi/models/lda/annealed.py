@@ -33,20 +33,25 @@ class AnnealedPriors:
             eta = min(eta, self._default().eta(self.n_components))
         return alpha, eta
 
-    def _anneal(self, n_passes: int) -> None:
-        """Prepare for a fit of `n_passes` passes: give the model its first priors."""
-        if self.local_step == "mean_field" or self._state.step:
+    def _begin_part(self, done: int, n_passes: int) -> None:
+        """Give the model its first priors, for `n_passes` passes that follow `done` ones."""
+        if self.local_step == "mean_field":
             return
+        if self._state.step and self._asked is None:
+            return  # it goes on from topics that an earlier fit has found
         if self.early_stopping or not self._free_schedule():
             return  # the step sizes know of no last third
         if self._masterless():
             return
-        alpha, eta = self._used_priors(self._state.model)
-        asked = alpha.copy(), eta.copy() if np.ndim(eta) else eta
+        if self._asked is not None:  # by the part before
+            asked = self._asked[:-1]
+        else:
+            alpha, eta = self._used_priors(self._state.model)
+            asked = alpha.copy(), eta.copy() if np.ndim(eta) else eta
         first = self._first_priors(*asked)
         turn = SHARE[0] * n_passes // SHARE[1]
         if turn and any(np.any(np.not_equal(*pair)) for pair in zip(asked, first, strict=True)):
-            self._asked = (*asked, turn)
+            self._asked = (*asked, done + turn)
             self._set_priors(self._state.model, *first)
 
     def _reached(self, epoch, state) -> None:

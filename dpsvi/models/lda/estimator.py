@@ -222,16 +222,19 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         )  # fmt: skip
 
     def _optimise(self, items, rng, monitor) -> None:
-        self._anneal(self.max_iter - self._n_kept())
         self._make_all_passes(items, rng, monitor)
         self._end_annealing()
 
     def _make_all_passes(self, items, rng, monitor) -> None:
         if self._default().big_start and self._free_schedule() and not self._state.step:
             self._start_big(items, rng, monitor)
+        if not self.keep_responsibilities:
+            self._train_to_end(items, rng, monitor)
+            return
+        n_passes = self.max_iter - self._n_kept()
+        self._begin_part(0, n_passes)
         model, phase = self._state.model, self._resumed_phase()
         if phase is None:
-            n_passes = self.max_iter - self._n_kept()
             if self._train(self._state, items, n_passes, rng, monitor) or not self._n_kept():
                 return
             phase = {"done": n_passes, "draws": 1}
@@ -265,6 +268,7 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
                 "warm_documents keeps all topics of a document, local_step='sparse' has few"
             )
         if self.keep_responsibilities:
+            self._check_knows_end("passes that keep responsibilities")
             self._check_counts_once("kept responsibilities")
         self._first_alpha()
         if self.seed_words is not None:

@@ -27,9 +27,12 @@ others that are compiled call them; they allocate nothing.  `random` is a stream
 :mod:`dpsvi.rl.generator`, the only place that chance comes from: the state and the stream make
 an episode.
 
+It may have `HIDDEN` and `CONVOLUTION`, the network of an agent that was told nothing else, as the
+parameters of :class:`dpsvi.rl.ActorCritic` have them.
+
 An environment is found by its name.  Installed packages may offer more
-(:mod:`dpsvi.files.plugins`), and ``"gymnasium:ID"`` is any of gymnasium's
-(:mod:`dpsvi.rl.environments._gymnasium`).
+(:mod:`dpsvi.files.plugins`); ``"gymnasium:ID"`` is any of gymnasium's and ``"atari:NAME"`` any of
+ale-py's (:mod:`dpsvi.rl.environments._gymnasium`, `._atari`).
 """
 
 from __future__ import annotations
@@ -52,16 +55,25 @@ def get(name: str):
         from dpsvi.rl.environments import _gymnasium
 
         return _gymnasium.known(entry)
+    if family == "atari":
+        from dpsvi.rl.environments import _atari
+
+        return _atari.known(entry)
     return plugins.load(__name__, name)
 
 
-def opened(environment):
-    """A context whose value plays `environment`: itself, or games that are closed at its end."""
-    return environment.opened() if hasattr(environment, "opened") else nullcontext(environment)
+def opened(environment, learns: bool = False):
+    """A context whose value plays `environment`: itself, or games that are closed at its end.
+
+    `learns`: to learn from them, not to see how good a policy is.
+    """
+    if hasattr(environment, "opened"):
+        return environment.opened(learns)
+    return nullcontext(environment)
 
 
 def is_compiled(playing) -> bool:
-    """Whether numba compiles the moves of what plays; those of gymnasium run in the interpreter."""
+    """Whether numba compiles the moves of what plays; others run in the interpreter."""
     return hasattr(playing.step, "py_func")
 
 

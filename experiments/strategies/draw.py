@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
 import statistics
 from pathlib import Path
+
+import numpy as np
+from sklearn.isotonic import isotonic_regression
 
 from experiments.strategies.problems import GROUPS, PROBLEMS
 from experiments.strategies.table import median, middle_of
 
 _LABEL = "loss, hundredths of a nat"
+_LINE = 0.028  # of a name, as a share of the height of a panel
 
 
 def draw(out: Path) -> None:
@@ -91,19 +94,23 @@ def _bytes(axis, record) -> None:
     axis.set_xscale("log")
     axis.set_xlabel(f"bytes an item, {condition}")
     _loss_axis(axis.yaxis, axis, "y")
-    for i, (name, loss) in enumerate(losses.items()):
-        axis.plot(sizes[name], loss, "o", ms=5, color=f"C{i % 10}")
-    axis.margins(x=0.4, y=0.1)
+    names = sorted(losses, key=losses.get)
+    places = np.array([(sizes[name], losses[name]) for name in names])
+    axis.scatter(*places.T, s=25, color=[f"C{i % 10}" for i in range(len(names))], zorder=3)
+    axis.margins(0.08)
     axis.autoscale_view()
-    free: dict[int, float] = {}  # by column, the height above which there is no name yet
-    for name, loss in sorted(losses.items(), key=lambda pair: pair[1]):
-        x, y = axis.transData.transform((sizes[name], loss))
-        column = round(x / 50)
-        height = max(y - 4, free.get(column, -math.inf))
-        free[column] = height + 12
-        up = (height - y) * 72 / axis.figure.dpi
-        place = (sizes[name], loss)
-        axis.annotate(name, place, xytext=(5, up), textcoords="offset points", size=7)
+    heights = axis.transAxes.inverted().transform(axis.transData.transform(places))[:, 1]
+    for name, place, height in zip(names, places, _spread(heights), strict=True):
+        axis.annotate(
+            name, place, xytext=(1.04, height), textcoords=axis.transAxes, size=7, va="center",
+            arrowprops={"arrowstyle": "-", "color": "0.6", "lw": 0.5, "shrinkA": 0, "shrinkB": 2},
+        )  # fmt: skip
+
+
+def _spread(heights: np.ndarray) -> np.ndarray:
+    """Where names of rising `heights`, shares of the panel, stand, as near and none on another."""
+    steps = _LINE * np.arange(len(heights))
+    return isotonic_regression(heights - steps, y_min=0.0, y_max=1.0 - steps[-1]) + steps
 
 
 def _slow(axis, record) -> None:

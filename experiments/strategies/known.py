@@ -14,6 +14,7 @@ PROVED: dict[str, str] = {
     "elastic synchronous": "where it is stable, on a quadratic",
     "fedavg": "converges, strongly convex",
     "gala": "nodes stay near each other",
+    "gap": NOTHING,
     "gossip": NOTHING,
     "hierarchical": NOTHING,
     "incremental": NOTHING,

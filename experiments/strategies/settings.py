@@ -30,6 +30,7 @@ CHOICES: dict[str, list[dict]] = {
     "elastic": [{}, {"alpha": 0.2}, {"alpha": 0.5}],
     "fedavg": [{}, {"fraction": 0.25}, {"fraction": 1.0}],
     "gala": [{}, {"graph": "exponential"}, {"graph": "complete"}],
+    "gap": [{}, {"period": 1}, {"period": 16}],
     "gossip": [{}, {"probability": 0.25}, {"probability": 1.0}],
     "hierarchical": [{}, {"groups": 4}, {"every": 2}],
     "momentum": [{}, {"momentum": 0.5}, {"momentum": 0.25}],

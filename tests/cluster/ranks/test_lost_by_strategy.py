@@ -20,7 +20,7 @@ def score(corpus_file):
 
 
 @needs("openmpi")
-@pytest.mark.parametrize("strategy", ["fedavg", "pvi", "gossip", "push_rows", "ownership"])
+@pytest.mark.parametrize("strategy", ["fedavg", "pvi", "gossip", "push_rows", "ownership", "gap"])
 def test_killed(strategy, corpus_file, tmp_path, score):
     """It is named, the others go on, in rounds or not, and come as far."""
     out = tmp_path / "run"

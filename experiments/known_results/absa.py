@@ -21,8 +21,8 @@ PASSES, SMALL, LARGE = 40, 4, 64
 TRIAL = (
     f"One thread, {PASSES} passes: `DPSGD` with batches of {SMALL}, of {LARGE}, and of {SMALL} "
     f"that may grow up to {LARGE} (`max_batch_size`) at the rate that was chosen for batches of "
-    f"{SMALL}. Looked at are test error and updates. The authors' share of adversarial images, "
-    "which is another part of their method, was not tried."
+    f"{SMALL}. Looked at are test error and updates. The authors' adversarial images are the next "
+    "trial."
 )
 SIZES = {
     "small batches": (SMALL, None), "growing batches": (SMALL, LARGE),

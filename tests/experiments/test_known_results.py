@@ -6,12 +6,14 @@ import math
 import numpy as np
 import pytest
 
+from dpsvi.optimize import network
 from experiments.dpsgd.descent import gradient
 from experiments.known_results import __main__ as command
 from experiments.known_results import (
     a2cid2,
     absa,
     admm,
+    adversarial,
     clients,
     easgd,
     fedavg,
@@ -24,7 +26,7 @@ from experiments.known_results import compare as choice
 from experiments.known_results.claim import Outcome, section, summary
 from experiments.known_results.clients import Clients, rounds, shards
 from experiments.known_results.compare import Entrant, compare, sooner, spread, values, wins
-from experiments.known_results.digits import fit, parts, start
+from experiments.known_results.digits import CLASSES, Images, fit, parts, start
 from experiments.known_results.replicas import Replicas
 
 
@@ -183,7 +185,7 @@ def test_plain_gossip_has_no_momentum():
         (fedavg, {"clients": 4, "visits": 1, "target": 0.4, "most": {"FedAvg": 3, "FedSGD": 5}}),
         (admm, {"workers": (3,), "rates": (0.001,), "penalties": (2.5,), "cycles": 3}),
         (gala, {"workers": 3, "passes": 1, "rates": (0.1, 0.3)}),
-        (absa, {"passes": 2}),
+        (absa, {"passes": 2}), (adversarial, {"passes": 2}),
     ],
     ids=lambda value: value.__name__.rsplit(".", 1)[1] if hasattr(value, "TITLE") else "",
 )
@@ -237,3 +239,20 @@ def test_from_end_to_end(tmp_path, monkeypatch):
     assert "| 3, 0.001, 2.5 | 1.10000 | 0.9000 | 0.5 |" in text and "easgd" not in text
     command.main(["--redraw", "--out", str(tmp_path)])
     assert (tmp_path / "known_results.md").read_text() == text
+
+
+def test_images_are_moved_to_where_their_loss_grows():
+    images = Images(*(part[:8] for part in parts()["test"]))
+    x = start(0)
+    moved = adversarial.moved(x, images)
+
+    def loss_of(X):
+        return network.mean_loss(x, X, images.y, CLASSES)
+
+    for i, j in ((0, 20), (3, 33), (7, 42)):
+        step = np.zeros_like(images.X)
+        step[i, j] = 1e-6
+        slope = loss_of(images.X + step) - loss_of(images.X - step)
+        expected = np.clip(images.X[i, j] + adversarial.FAR * np.sign(slope), 0, 1)
+        assert moved[i, j] == expected
+    assert loss_of(moved) > 1.1 * loss_of(images.X)

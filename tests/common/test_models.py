@@ -41,6 +41,8 @@ def test_scikit_learn_checks(estimator, check):
     weights = check.func.__name__ == "check_sample_weight_equivalence_on_dense_data"
     if weights and classes is not None and not classes.multi_class and SCIKIT_LEARN < (1, 7):
         pytest.skip("scikit-learn 1.6 names the two classes of its samples in different orders")
+    if weights and hasattr(estimator, "init_params") and estimator.n_components > 1:
+        pytest.skip("k-means draws other first components where points are repeated")
     check(estimator)
 
 

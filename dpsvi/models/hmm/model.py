@@ -42,7 +42,7 @@ def from_arrays(shape, prior, hyper) -> Model:
 def remembering(model: Model) -> Model:
     """The model whose local step remembers the statistics of each item, and gives their changes."""
     steps = {local: changes, local_with_gaps: changes_with_gaps}
-    return model._replace(local=steps[model.local], item_memory=model.shape[1])
+    return model._replace(local=steps.get(model.local, model.local), item_memory=model.shape[1])
 
 
 def make_model(kind, marked, floor, origins, start, trans, states) -> Model:

@@ -54,9 +54,7 @@ def main(argv=None) -> None:
         {"split": corpora.SPLIT_SEED, "fit": list(range(args.seeds))},
     )  # fmt: skip
     rows = []
-    for name, path in corpora.find(args.folder):
-        if args.corpora and name not in args.corpora:
-            continue
+    for name, path in corpora.find(args.folder, args.corpora).items():
         train, test, _ = corpora.split(load_corpus(path))
         tokens = float(np.median(corpora.document_lengths(train)))
         n_topics = main_topics({"median_tokens": tokens, "documents": train.n_items})

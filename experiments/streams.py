@@ -78,9 +78,7 @@ def main(argv=None) -> None:
         {"split": corpora.SPLIT_SEED, "fit": list(range(args.seeds))},
     )  # fmt: skip
     rows = []
-    for name, path in corpora.find(args.folder):
-        if args.corpora and name not in args.corpora:
-            continue
+    for name, path in corpora.find(args.folder, args.corpora).items():
         train, test, _ = corpora.split(load_corpus(path), args.documents)
         for n_topics in args.topics:
             found = compare(train, test, n_topics, range(args.seeds))

@@ -109,9 +109,7 @@ def main(argv=None) -> None:
         {"split": corpora.SPLIT_SEED, "fit": SEED, "documents": SEED},
     )  # fmt: skip
     rows = []
-    for name, path in corpora.find(args.folder):
-        if args.corpora and name not in args.corpora:
-            continue
+    for name, path in corpora.find(args.folder, args.corpora).items():
         train, _, _ = corpora.split(load_corpus(path))
         for n_topics in args.topics:
             found = measure(train, n_topics, args.documents, args.entries)

@@ -49,21 +49,20 @@ class Network(NamedTuple):
                 "convolution needs observations of shape (height, width, channels), got "
                 f"{self.shape}"
             )
-        height, width, _ = self.shape if self.convolutions else (0, 0, 0)
+        seen = self.shape
         for filters, size, stride in self.convolutions:
             check_number("filters of the convolution", filters, low=1, integer=True)
-            most = min(height, width)
+            most = min(seen[:2])
             check_number("size of the convolution", size, low=1, high=most, integer=True)
             check_number("stride of the convolution", stride, low=1, integer=True)
-            height, width = (height - size) // stride + 1, (width - size) // stride + 1
+            seen = _result(seen, filters, size, stride)
 
     @property
     def pictures(self) -> list[tuple[int, int, int]]:
         """Rows, columns and channels of what each convolution sees, and of the last result."""
         found = [self.shape] if self.convolutions else []
-        for filters, size, stride in self.convolutions:
-            height, width, _ = found[-1]
-            found.append(((height - size) // stride + 1, (width - size) // stride + 1, filters))
+        for convolution in self.convolutions:
+            found.append(_result(found[-1], *convolution))
         return found
 
     @property
@@ -136,6 +135,12 @@ class Network(NamedTuple):
         x = np.ascontiguousarray(observation, np.float32).reshape(-1)
         forward(theta, self.numbers(), x, hidden, out, 1, 0, 1)
         return out
+
+
+def _result(seen, filters, size, stride) -> tuple[int, int, int]:
+    """Rows, columns and channels of what a convolution makes of a picture."""
+    height, width, _ = seen
+    return (height - size) // stride + 1, (width - size) // stride + 1, filters
 
 
 def as_convolutions(given) -> tuple[tuple[int, int, int], ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,30 +17,26 @@ _ARRAYS = ("offsets", "index", "value")
 _ENDS = (".txt", ".txt.gz")
 
 
-class File(NamedTuple):
-    """A corpus that lies in a folder."""
-
-    name: str
-    path: Path
-
-
-def find(folder: Path) -> list[File]:
-    """All ``docword.NAME.txt`` and ``docword.NAME.txt.gz`` of `folder`, by name.
+def find(folder: Path, names: Iterable[str] | None = None) -> dict[str, Path]:
+    """The ``docword.NAME.txt`` and ``docword.NAME.txt.gz`` of `folder` with these names, or all.
 
     Raises
     ------
     ValueError
-        There is none.
+        There is none, or not one of that name.
     """
-    found = {}
+    found: dict[str, Path] = {}
     for path in sorted(folder.glob("docword.*")):
         for end in _ENDS:
             if path.name.endswith(end):
-                name = path.name.removeprefix("docword.").removesuffix(end)
-                found.setdefault(name, File(name, path))
+                found.setdefault(path.name.removeprefix("docword.").removesuffix(end), path)
     if not found:
         raise ValueError(f"{folder} holds no docword.NAME.txt and no docword.NAME.txt.gz")
-    return list(found.values())
+    names = found if names is None else list(names)
+    for name in names:
+        if name not in found:
+            raise ValueError(f"--corpora must be any of {', '.join(found)}, got {name!r}")
+    return {name: path for name, path in found.items() if name in names}
 
 
 def split(corpus: Corpus, most_training: int = MOST_TRAINING) -> tuple[Corpus, Corpus, int]:

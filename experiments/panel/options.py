@@ -102,8 +102,4 @@ def _entrants(names, usual=None):
 def _find(folder, names):
     if folder is None:
         raise ValueError("FOLDER, which holds the corpora, is missing")
-    found = {file.name: file.path for file in corpora.find(folder)}
-    for name in names or ():
-        if name not in found:
-            raise ValueError(f"--corpora must be any of {_shown(found)}, got {name!r}")
-    return {name: path for name, path in found.items() if names is None or name in names}
+    return corpora.find(folder, names)

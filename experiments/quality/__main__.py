@@ -64,12 +64,9 @@ def _parse(arguments):
             parser.error(f"--entrants: {name!r} is unknown or not installed")
     chosen.entrants = {name: known[name] for name in chosen.entrants}
     try:
-        found = {file.name: file.path for file in corpora.find(chosen.folder)}
+        chosen.found = corpora.find(chosen.folder, chosen.corpora)
     except ValueError as error:
         parser.error(str(error))
-    if absent := [name for name in chosen.corpora if name not in found]:
-        parser.error(f"--corpora: {chosen.folder} holds no docword.{absent[0]}.txt[.gz]")
-    chosen.found = {name: found[name] for name in chosen.corpora}
     return chosen
 
 

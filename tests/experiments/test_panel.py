@@ -128,7 +128,10 @@ def test_corpora_of_a_folder(tmp_path):
         corpora.find(tmp_path)
     for name in ("docword.b.x.txt.gz", "docword.a.txt", "vocab.a.txt", "docword.c.mtx"):
         (tmp_path / name).touch()
-    assert [file.name for file in corpora.find(tmp_path)] == ["a", "b.x"]
+    assert list(corpora.find(tmp_path)) == ["a", "b.x"]
+    assert corpora.find(tmp_path, ["a"]) == {"a": tmp_path / "docword.a.txt"}
+    with pytest.raises(ValueError, match="--corpora must be any of a, b.x, got 'c'"):
+        corpora.find(tmp_path, ["c"])
 
 
 # -- the clock ----------------------------------------------------------------------------------

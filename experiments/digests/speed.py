@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-PAIRS = 20
+PAIRS = 20  # of a fit
+PROCESSES = 10  # of each side, which make them
 
 
 def pairs(

@@ -3,13 +3,15 @@
 Each local step is fitted to a corpus with each number of topics, one thread, the same seed.  What
 is compared is the processor time that a pass takes for each (document, word) pair, without what
 comes before the first and after the last step; the held-out perplexity of the topics (document
-completion, with the alpha that the model ends with); and the bytes that are kept of each pair.
+completion, with the alpha that the model ends with); the bytes that are kept of each pair; and the
+most memory that the process has had by then, reading the corpus included.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import sys
 import time
 from pathlib import Path
@@ -33,6 +35,7 @@ def fit(train, test, **settings) -> dict:
         "microseconds": 1e6 * (ended - begun) / ((last - first) * train.nnz),
         "perplexity": lda.perplexity(test), "processor_seconds": seconds,
         "bytes_a_pair": lda._state.shared.value_memory.nbytes / train.nnz,
+        "peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,  # of KiB
     }  # fmt: skip
 
 
@@ -40,8 +43,8 @@ def table(rows: list[dict]) -> str:
     """Markdown: a line for each corpus, local step and number of topics."""
     lines = [
         "| corpus | local step | K | passes | µs a pair and pass | of the fewest topics' | "
-        "seconds of the fit | perplexity | bytes kept a pair |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "seconds of the fit | perplexity | bytes kept a pair | most memory so far, GiB |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for row in rows:
         first = next(r for r in rows if (r["corpus"], r["step"]) == (row["corpus"], row["step"]))
@@ -49,7 +52,7 @@ def table(rows: list[dict]) -> str:
             f"| {row['corpus']} | {row['step']} | {row['topics']:,} | {row['passes']} | "
             f"{row['microseconds']:.2f} | {row['microseconds'] / first['microseconds']:.1f} | "
             f"{row['processor_seconds']:.0f} | {row['perplexity']:,.0f} | "
-            f"{row['bytes_a_pair']:.0f} |"
+            f"{row['bytes_a_pair']:.0f} | {row['peak_gib']:.1f} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -38,8 +38,9 @@ def recall(shared, scale, hyper, items, batch, work):
     for d in batch:
         for j in range(items.offsets[d], items.offsets[d + 1]):
             stats, phi = work.stats[work.slot[items.index[j]]], shared.value_memory[j]
+            count = np.float64(items.value[j])
             for k in range(stats.shape[0]):
-                stats[k] += items.value[j] * np.float64(np.int32(phi[k]))
+                stats[k] += count * np.float64(np.int32(phi[k]))
     for i in range(n):
         work.slot[work.touched[i]] = -1
     return n

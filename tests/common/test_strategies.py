@@ -1,6 +1,7 @@
 """Strategies against their own equations, dense and slow; what is true of every one of them."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -122,6 +123,14 @@ def test_one_elastic_worker_follows_a_line():
         values.append(centre)
     np.testing.assert_allclose(found, values, rtol=1e-5)
     assert found[-1] == pytest.approx(1, abs=1e-6) and np.all(np.diff(values) > -1e-12)
+
+
+# --- all -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", strategies.names())
+def test_every_strategy_says_which_steps_are_convex(strategy):
+    assert "convex" in sys.modules[strategies.get(strategy).__module__].__doc__
 
 
 # --- all with a master ---------------------------------------------------------------------------

@@ -5,8 +5,9 @@ gradient of an outer step with Nesterov's momentum, whose rate is eta and moment
 
     d <- sum_i n_i (u_i - v) / sum_i n_i        m <- mu m + d        v <- v + eta (d + mu m)
 
-The two parts of m are kept apart (:mod:`dpsvi.strategies._velocity`), so v stays a valid natural
-parameter; and eta is reduced where more than all of v would be taken away.
+The two parts of m are kept apart (:mod:`dpsvi.strategies._velocity`), and eta is reduced where more
+than all of v would be taken away: so the outer step is convex, as the mean of a round is, and v
+stays a valid natural parameter.
 
 In the long run a round counts ``eta / (1 - mu)`` times: the authors' 0.7 and 0.9 want inner steps
 that are small.

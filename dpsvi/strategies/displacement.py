@@ -1,12 +1,13 @@
 """The paper's aggregation: add up the displacements of M workers (Alg. 1, line 4; eq. 4).
 
 ``v <- v + gamma sum_b (u_b - w_b)``.  A displacement holds the decay of the parameters that the
-worker had *read*.  When others have changed them meanwhile this takes away too much or too little,
-and with enough staleness the recursion is unstable: around a fixed point it is
-``x_{t+1} = x_t - a x_{t-D'}`` with ``a = gamma sum_b (1 - decay_b)``, stable if and only if
-``a < 2 cos(D' pi / (2 D' + 1))``.  Well below that bound it already overshoots: what is taken away
-from a word that no worker meets for a while may be more than is there.  The master projects such
-parameters back to their prior where the model has one to project to (``Model.nonnegative``).
+worker had *read*.  The step is convex in natural parameters only where nobody has changed them
+meanwhile, and gamma M is at most 1.  Else this takes away too much or too little, and with enough
+staleness the recursion is unstable: around a fixed point it is ``x_{t+1} = x_t - a x_{t-D'}`` with
+``a = gamma sum_b (1 - decay_b)``, stable if and only if ``a < 2 cos(D' pi / (2 D' + 1))``.  Well
+below that bound it already overshoots: what is taken away from a word that no worker meets for a
+while may be more than is there.  The master projects such parameters back to their prior where the
+model has one to project to (``Model.nonnegative``).
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ them to what others have made of v meanwhile; then the worker reads again::
 
     v <- v + (u - w)
 
-This is :mod:`dpsvi.strategies.displacement` with gamma = M = 1, and as stable: where an update is
-too stale for a gamma of 1 it is added in part, or refused.
+This is :mod:`dpsvi.strategies.displacement` with gamma = M = 1: convex in natural parameters only
+where nobody has changed v meanwhile, else projected, where the model can be, and as stable: where
+an update is too stale for a gamma of 1 it is added in part, or refused.
 """
 
 from __future__ import annotations

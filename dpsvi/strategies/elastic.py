@@ -17,8 +17,9 @@ earlier updates d did, ::
     m <- delta m + d        x_i <- x_i + d + delta m
 
 so x_i is where the momentum leads to, and local steps are made there.  The two parts of m are kept
-apart (:mod:`dpsvi.strategies._velocity`), so x_i stays a valid natural parameter.  In the long run
-an update counts ``1 / (1 - delta)`` times: a delta of 0.9 wants rates that are ten times smaller.
+apart (:mod:`dpsvi.strategies._velocity`), so that this step is convex, too, and x_i stays a valid
+natural parameter.  In the long run an update counts ``1 / (1 - delta)`` times: a delta of 0.9 wants
+rates that are ten times smaller.
 
 The authors' workers pull and step from the same point, which is stable, on a quadratic of curvature
 1 with rate eta, only if ``alpha <= (4 - 2 eta) / (4 - eta)``.  Here the pull follows the step, the

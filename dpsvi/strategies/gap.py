@@ -1,9 +1,11 @@
 """GAP (Im, Ma, Kim and Taylor 2016): pairs of nodes exchange replicas, whose mean is the result.
 
-The authors train several pairs of networks and let partners change every few updates.  Here the
-partner of a replica is the data of the node where it is: after every `period` turns the nodes are
-paired at random, and the two of a pair exchange their replicas, so that each goes on with the data
-of another node.
+The authors train several pairs of networks, each a generator and a discriminator, and let partners
+change every few updates.  Here, after every `period` turns, the nodes are paired at random, and the
+two of a pair exchange their replicas, so that each goes on with the data of another node: the
+partner of a replica is the data of the node where it is.  With `last_rows` they exchange only the
+last rows of their replicas, and all others stay: where these are a discriminator, and the others
+its generator, each generator gets another discriminator, as in the paper.
 
 All nodes draw the same pairs.  In its turn each of the two sends a copy of its replica, and takes
 over what comes from the other in its place.  What its steps have made of the copy meanwhile is a
@@ -16,11 +18,11 @@ This is convex, as the steps are, so v stays a valid natural parameter where, as
 rows do not bind each other.  Nothing else draws replicas together.  Reported is their mean, which
 is convex, too; over MPI all nodes go on from it when a checkpoint has been written.
 
-There is one of each replica: a node takes another one over only if its own has been, or will be,
-taken over there.  One that is on its way counts as if it had come.  The two of a pair wait for each
-other with their next exchange, not with their steps.  So a node that has done its part ends the
-exchanges of those who are to meet it, while a lost one is passed over; the replica that it had is
-lost with it.  A node that is behind keeps the copies of all who wait for it.
+There is one of each replica, and of each part of one that moves: a node takes another one over only
+if its own has been, or will be, taken over there.  One that is on its way counts as if it had come.
+The two of a pair wait for each other with their next exchange, not with their steps.  So a node
+that has done its part ends the exchanges of those who are to meet it, while a lost one is passed
+over; what it had is lost with it.  A node that is behind keeps the copies of all who wait for it.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ def partner(node: int, n_nodes: int, *meeting: int) -> int | None:
 
 
 class _Sent(NamedTuple):
-    """A replica that a node has sent, of which it still has a copy."""
+    """What a node has sent of its replica, of which it still has a copy."""
 
     meeting: int
     decay: float  # of the copy, since then
@@ -61,6 +63,9 @@ class Strategy(Peers):
     ----------
     period : int, >= 1
         Turns of a node from one meeting to the next.
+    last_rows : int, >= 1, or None
+        Rows of the parameters, the last ones, that the two exchange, not more than there are; None:
+        all.
 
     Examples
     --------
@@ -74,12 +79,24 @@ class Strategy(Peers):
 
     incremental = False  # the mean of n nodes would get 1 / n of each change
 
-    def __init__(self, period: int = 4):
+    def __init__(self, period: int = 4, last_rows: int | None = None):
         check_number("period", period, low=1, integer=True)
-        self.period = period
+        if last_rows is not None:
+            check_number("last_rows", last_rows, low=1, integer=True)
+        self.period, self.last_rows = period, last_rows
 
     def begin(self, state, node: int, n_nodes: int, before: dict | None) -> None:
-        """Draw pairs anew; all nodes know how many steps all have made."""
+        """Draw pairs anew; all nodes know how many steps all have made.
+
+        Raises
+        ------
+        ValueError
+            `last_rows` is more than there are.
+        """
+        n_rows = len(state.shared.rows)
+        if self.last_rows is not None:
+            check_number("last_rows", self.last_rows, low=1, high=n_rows, integer=True)
+        self._moving = slice(n_rows - (self.last_rows or n_rows), n_rows)
         state.renormalise()
         self._node, self._n_nodes, self._seed = node, n_nodes, state.step
         self._lost = frozenset[int]()
@@ -114,9 +131,9 @@ class Strategy(Peers):
         return None
 
     def send(self, state) -> tuple[dict, dict]:
-        """A copy of the replica; one that has come already takes its place at once."""
+        """A copy of what moves; one that has come already takes its place at once."""
         self.renormalise(state)
-        rows, meeting = state.shared.rows.copy(), self._meeting
+        rows, meeting = state.shared.rows[self._moving].copy(), self._meeting
         numbers = {"meeting": meeting, "to": self._partner()}
         self._sent = _Sent(meeting, 1.0, rows)
         if meeting in self._came:
@@ -124,7 +141,7 @@ class Strategy(Peers):
         return numbers, {"rows": rows}
 
     def whole(self, state) -> tuple[dict, dict]:
-        """The replica, and the one that was sent, in whose place another may be on its way."""
+        """The replica, and what was sent of it, in whose place another may be on its way."""
         self.renormalise(state)
         numbers, arrays = {"node": self._node}, {"rows": state.shared.rows}
         if self._sent is not None:
@@ -133,7 +150,7 @@ class Strategy(Peers):
         return numbers, arrays
 
     def merge(self, state, numbers: dict, arrays: dict) -> None:
-        """Take over, or keep, a replica; take the mean of whole nodes."""
+        """Take over, or keep, what was sent of a replica; take the mean of whole nodes."""
         self.renormalise(state)
         theirs, meeting = arrays["rows"], numbers.get("meeting")
         if "to" not in numbers:
@@ -148,7 +165,7 @@ class Strategy(Peers):
             sent = self._sent if to == self._node else self._of_others.get(to)
             if sent is not None and sent.meeting == meeting:
                 change = state.model.real.type(sent.decay) * theirs - sent.rows
-                state.shared.rows[...] += change / state.model.real.type(self._n_whole)
+                state.shared.rows[self._moving] += change / state.model.real.type(self._n_whole)
         elif self._sent is not None and self._sent.meeting == meeting:
             self._take_over(state, theirs)
         elif meeting >= self._meeting:
@@ -159,9 +176,9 @@ class Strategy(Peers):
         return partner(self._node, self._n_nodes, self._seed, self._meeting)
 
     def _take_over(self, state, theirs):
-        """Go on with a replica in place of the one that was sent."""
+        """Go on with what has come in place of what was sent."""
         _, decay, rows = self._sent
-        state.shared.rows[...] += state.model.real.type(decay) * theirs - rows
+        state.shared.rows[self._moving] += state.model.real.type(decay) * theirs - rows
         state.recount()
         self._next()
 

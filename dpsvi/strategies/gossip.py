@@ -5,9 +5,10 @@ another node, which is drawn uniformly; whoever receives takes the weighted mean
 
     x_i <- (a_i x_i + a_s x_s) / (a_i + a_s)        a_i <- a_i + a_s
 
-The weights always sum to what they were, messages on their way included, and the result is the
-weighted mean of all nodes.  In the terms of :mod:`dpsvi.strategies.push_sum`, a x is the mass: this
-is push-sum along random edges.  With a small p messages are rare, and replicas come far apart.
+The mean is convex, so x_i stays a valid natural parameter.  The weights always sum to what they
+were, messages on their way included, and the result is the weighted mean of all nodes.  In the
+terms of :mod:`dpsvi.strategies.push_sum`, a x is the mass: this is push-sum along random edges.
+With a small p messages are rare, and replicas come far apart.
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@ A global step of M updates is, with momentum mu, rate gamma and the two parts of
     c <- mu c + sum_b (1 - a_b)        B <- mu B + sum_b b_b
     v <- v + min(gamma, 1 / c) (B - c (v - prior))
 
+As min(gamma, 1 / c) c is at most 1, the step is convex: v becomes a mixture of itself and of
+``prior + B / c``, and stays a valid natural parameter.
+
 Without decay (a = 1, as for weights that follow a gradient) this is the heavy ball on the
 displacements: ``V <- mu V + sum_b (u_b - w_b)``, ``v <- v + gamma V``.
 

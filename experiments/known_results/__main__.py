@@ -20,7 +20,7 @@ from experiments.known_results.compare import RATES, TUNING_SEEDS
 from experiments.provenance import described, provenance
 
 CLAIMS = ("easgd", "gosgd", "local_sgd", "sgp", "a2cid2", "fedavg", "admm", "gala", "absa",
-          "adversarial")
+          "adversarial", "gap")  # fmt: skip
 INTRODUCTION = (
     "A network with one hidden layer of 32 learns 1,024 of scikit-learn's digits on virtual "
     "workers, batches of 4 images unless said otherwise. Every entrant chose the rate of a "

@@ -33,7 +33,7 @@ def table(record: dict) -> str:
         "better, below 0 is better than serial): with n workers that draw from all items, with "
         f"{GROUPS} workers that have one of {GROUPS} groups each, with {middle} of which one is "
         "killed at a random moment (all these simulated), and with two workers that are real "
-        "processes. By how much {middle} is sooner than serial SVI at "
+        f"processes. By how much {middle} is sooner than serial SVI at "
         f"{100 * TOLERANCE:g} hundredths below its last score, and how much longer it takes if one "
         f"worker is {SLOW:g} times slower (simulated seconds); bytes an item, sent and received, "
         f"at n = {workers[-1]}; fits in which parameters were outside of their domain at an "
@@ -45,12 +45,17 @@ def table(record: dict) -> str:
     ]
     for strategy, found in sorted(record["rows"].items()):
         rows = found["seeds"]
-        cells = [_loss(rows, name, base) for name in conditions]
-        cells += [
+        cells = [
+            *(_loss(rows, name, base) for name in conditions),
             _sooner(rows, middle, base, serial_seconds), _slow(rows, middle),
-            _number(median(rows, f"n = {workers[-1]}", "bytes")), _outside(rows), PROVED[strategy],
+            _number(median(rows, f"n = {workers[-1]}", "bytes")), _outside(rows),
         ]  # fmt: skip
-        lines.append(f"| {strategy} | {named(found['settings'])} | {' | '.join(cells)} |")
+        # Without a number, what became of the fits that it is of.
+        cells = [cell or _failed(rows, middle) or "-" for cell in cells]
+        lines.append(
+            f"| {strategy} | {named(found['settings'])} | {' | '.join(cells)} "
+            f"| {PROVED[strategy]} |"
+        )
     return "\n".join([*lines, *_reasons(record)]) + "\n"
 
 
@@ -92,15 +97,20 @@ def median(rows: list[dict], name: str, key: str) -> float | None:
     return statistics.median(values) if 2 * len(values) > len(rows) else None
 
 
-def _number(value) -> str:
-    return "-" if value is None else f"{value:,.0f}"
+def _failed(rows, name) -> str | None:
+    """How the first fit of a condition that failed did so, in a word."""
+    failed = (row[name]["failed"] for row in rows if "failed" in row.get(name, {}))
+    return next((reason.split(":")[0] for reason in failed), None)
 
 
-def _loss(rows, name, base) -> str:
+def _number(value) -> str | None:
+    return None if value is None else f"{value:,.0f}"
+
+
+def _loss(rows, name, base) -> str | None:
     score = median(rows, name, "score")
     if score is None:
-        failed = (row[name]["failed"] for row in rows if "failed" in row.get(name, {}))
-        return next(failed, "-").split(":")[0]
+        return _failed(rows, name)
     return f"{100 * (base - score):+.1f}"
 
 
@@ -115,19 +125,21 @@ def _reached(fits, base):
     return statistics.median(there) if 2 * len(there) > len(fits) else None
 
 
-def _sooner(rows, name, base, serial_seconds) -> str:
+def _sooner(rows, name, base, serial_seconds) -> str | None:
+    if median(rows, name, "score") is None:
+        return None
     seconds = _reached([row[name] for row in rows], base)
     return "never" if not seconds or not serial_seconds else f"{serial_seconds / seconds:.1f} times"
 
 
-def _slow(rows, middle) -> str:
+def _slow(rows, middle) -> str | None:
     slow, none = median(rows, "one slow", "seconds"), median(rows, middle, "seconds")
-    return "-" if slow is None or none is None else f"{slow / none:.1f} times"
+    return None if slow is None or none is None else f"{slow / none:.1f} times"
 
 
-def _outside(rows) -> str:
+def _outside(rows) -> str | None:
     fits = [fit for row in rows for fit in row.values() if "outside" in fit or "failed" in fit]
     fits = [fit for fit in fits if not fit.get("failed", "").startswith("Refused")]
     if not fits:  # nobody looked
-        return "-"
+        return None
     return f"{sum(fit.get('outside', 1.0) > 0 for fit in fits)} of {len(fits)}"

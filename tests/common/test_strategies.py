@@ -1,6 +1,7 @@
 """Strategies against their own equations, dense and slow; what is true of every one of them."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from reference.strategies import ETA, K, assert_close, first_of, lda, steps_of, 
 from scipy.sparse import csr_array
 
 from dpsvi import (
+    DPSGD,
     DPSVILDA,
     Cluster,
     DPSVIGaussianMixture,
@@ -87,6 +89,22 @@ def test_without_decay_momentum_is_the_heavy_ball():
     np.testing.assert_allclose(job.state.natural(), v, rtol=1e-6)
 
 
+@pytest.mark.parametrize("mu", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("factor", [0.97, 1.03])
+def test_the_heavy_ball_is_stable_below_its_bound_and_only_there(mu, factor):
+    """On a quadratic of curvature 1: at rates below 2 (1 + mu), as Polyak (1964) has it."""
+    cluster = VirtualCluster(
+        n_workers=1, timing=SECOND, network=INSTANT, strategy="momentum",
+        strategy_options={"momentum": mu},
+    )  # fmt: skip
+    optimizer = DPSGD(
+        learning_rate=factor * 2 * (1 + mu), batch_size=1, max_iter=300, engine="simulated",
+        local_steps=1, cluster=cluster,
+    )  # fmt: skip
+    found = optimizer.minimize(lambda x, items: x, np.ones(1), 1)
+    assert (abs(found.x[0]) < 1e-3) if factor < 1 else (abs(found.x[0]) > 1e3)
+
+
 # --- elastic averaging ---------------------------------------------------------------------------
 
 
@@ -122,6 +140,14 @@ def test_one_elastic_worker_follows_a_line():
         values.append(centre)
     np.testing.assert_allclose(found, values, rtol=1e-5)
     assert found[-1] == pytest.approx(1, abs=1e-6) and np.all(np.diff(values) > -1e-12)
+
+
+# --- all -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", strategies.names())
+def test_every_strategy_says_which_steps_are_convex(strategy):
+    assert "convex" in sys.modules[strategies.get(strategy).__module__].__doc__
 
 
 # --- all with a master ---------------------------------------------------------------------------

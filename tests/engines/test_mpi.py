@@ -119,6 +119,7 @@ OF_A_STRATEGY = {
     "diloco": ['strategy_options={"momentum": 0.3}'],
     "pvi": ['sharding="shard"', "master_works=true"],
     "fedavg": ['strategy_options={"fraction": 0.5}', 'sharding="shard"'],
+    "gap": ['strategy_options={"last_rows": 20}'],
 }
 
 

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from dpsvi import DPSGD
 from dpsvi.optimize import network
 from experiments.dpsgd.descent import gradient
 from experiments.known_results import __main__ as command
@@ -18,8 +19,10 @@ from experiments.known_results import (
     easgd,
     fedavg,
     gala,
+    gap,
     gosgd,
     local_sgd,
+    pairs,
     sgp,
 )  # fmt: skip
 from experiments.known_results import compare as choice
@@ -185,7 +188,9 @@ def test_plain_gossip_has_no_momentum():
         (fedavg, {"clients": 4, "visits": 1, "target": 0.4, "most": {"FedAvg": 3, "FedSGD": 5}}),
         (admm, {"workers": (3,), "rates": (0.001,), "penalties": (2.5,), "cycles": 3}),
         (gala, {"workers": 3, "passes": 1, "rates": (0.1, 0.3)}),
-        (absa, {"passes": 2}), (adversarial, {"passes": 2}),
+        (absa, {"passes": 2}),
+        (adversarial, {"passes": 2}),
+        (gap, {"passes": 2}),
     ],
     ids=lambda value: value.__name__.rsplit(".", 1)[1] if hasattr(value, "TITLE") else "",
 )
@@ -256,3 +261,56 @@ def test_images_are_moved_to_where_their_loss_grows():
         expected = np.clip(images.X[i, j] + adversarial.FAR * np.sign(slope), 0, 1)
         assert moved[i, j] == expected
     assert loss_of(moved) > 1.1 * loss_of(images.X)
+
+
+def test_each_network_of_a_pair_follows_its_own_loss(rng):
+    real, noise, x = pairs.points("ring", rng)[:20], rng.normal(size=(20, 2)), pairs.start(rng)
+
+    def losses(x):
+        """Of the generator and of the discriminator, which are told apart by their rows."""
+        made = pairs.apply(x[1], 1, pairs.generated(x, noise))[1]
+        of_real = pairs.apply(x[1], 1, real)[1]
+        taken = np.logaddexp(0, -made).mean()
+        return np.array([taken, np.logaddexp(0, -of_real).mean() + np.logaddexp(0, made).mean()])
+
+    found = pairs.gradient(x, real, noise)
+    used = np.array([5 * pairs.HIDDEN + 2, 4 * pairs.HIDDEN + 1])  # parameters of each
+    assert not found[1, used[1] :].any() and not x[1, used[1] :].any()
+    for row in (0, 1):
+        for place in rng.integers(used[row], size=12):
+            step = np.zeros_like(x)
+            step[row, place] = 1e-6
+            slope = (losses(x + step) - losses(x - step))[row] / 2e-6
+            assert found[row, place] == pytest.approx(slope, rel=1e-5, abs=1e-9)
+
+
+def test_modes_are_covered_by_a_quarter_of_their_points(rng):
+    for form, n in (("ring", 8), ("grid", 25)):
+        real = pairs.points(form, rng)
+        assert len(pairs.modes(form)) == n and pairs.judged(real, form)[0] == n
+        assert pairs.judged(real, form)[1] == pytest.approx(1 - np.exp(-4.5), abs=0.01)
+    near, far = pairs.modes("ring")[:1], np.array([[0.0, 0.0]])
+    samples = np.repeat([near[0], far[0]], [32, 968], axis=0)  # of 125 for each mode
+    assert pairs.judged(samples, "ring") == (1, 0.032)
+    assert pairs.judged(samples[1:], "ring")[0] == 0
+
+
+def test_discriminators_change_their_generators_and_start_with_their_own(rng):
+    """Virtual workers with one rate of next to nothing: what they started with shows who has it."""
+    found = {}
+    for exchanged in (False, True):
+        starts = np.array([pairs.start(rng) for _ in range(4)])
+        nodes = gap.Apart(starts, None if exchanged else gala._never_send)
+        cluster = nodes.cluster(
+            n_workers=4, strategy="gap", strategy_options={"period": 1, "last_rows": 1}, seed=0
+        )
+        DPSGD(
+            learning_rate=1e-9, batch_size=64, max_iter=1, engine="simulated", local_steps=1,
+            cluster=cluster, random_state=0,
+        ).minimize(pairs.objective(pairs.points("ring", rng), rng), starts[0])  # fmt: skip
+        now = nodes.now().reshape(starts.shape)
+        np.testing.assert_allclose(now[:, 0], starts[:, 0], atol=1e-6)
+        apart = np.abs(now[:, None, 1] - starts[None, :, 1]).max(axis=2)
+        found[exchanged] = apart.argmin(axis=1).tolist()
+        assert apart.min(axis=1).max() < 1e-6
+    assert found[False] == [0, 1, 2, 3] and sorted(found[True]) == [0, 1, 2, 3] != found[True]

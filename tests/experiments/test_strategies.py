@@ -168,6 +168,12 @@ def test_the_table_says_what_was_found():
         "| 4 of 10 | nothing in this form |\n\nFits that failed:\n\n"
         "* `decay`, one group each: 2 of 2 fits failed, DivergedError: NaN\n"
     ) in said
+    assert "By how much n = 4 is sooner" in said
+    # What was refused everywhere has no number anywhere, and says so.
+    no = {"failed": "Refused: it cannot"}
+    refused = dict.fromkeys(("n = 4", "one group each", "one slow", "two processes"), no)
+    record["rows"]["incremental"] = {"settings": {}, "seeds": [refused], "git": git}
+    assert f"| incremental | default |{' Refused |' * 8} nothing in this form |" in table(record)
     row["n = 4"] = {**fit(-4.99), "scores": [[0.5, -5.01], [1.0, -4.99]]}
     assert "| -1.0 | DivergedError | +15.0 | +20.0 | 4.0 times |" in table(record)
 

@@ -1,4 +1,4 @@
-"""Pairs of nodes that exchange replicas: a dense replay, and that there is one of each replica."""
+"""Pairs of nodes that exchange replicas, or parts of them: a dense replay; there is one of each."""
 
 import numpy as np
 import pytest
@@ -30,10 +30,15 @@ def test_one_node_is_serial_svi_bit_for_bit(corpus):
 
 @pytest.mark.parametrize("schedule", [None, constant(0.3)])
 @pytest.mark.parametrize("period", [1, 3])
-@pytest.mark.parametrize("n_nodes, delay", [(2, 0), (4, 0), (4, 5), (5, 13)])
-def test_gap_is_its_equations(corpus, n_nodes, delay, period, schedule):
+@pytest.mark.parametrize(
+    "n_nodes, delay, last_rows",
+    [(2, 0, None), (4, 0, 30), (4, 5, None), (4, 5, 30), (5, 13, None), (5, 13, 1)],
+)
+def test_gap_is_its_equations(corpus, n_nodes, delay, last_rows, period, schedule):
     """In float64; what is on its way when all have ended is counted as if it had come."""
-    job = lda(corpus, 4, schedule, strategy="gap", strategy_options={"period": period})
+    options = {"period": period, "last_rows": last_rows}
+    job = lda(corpus, 4, schedule, strategy="gap", strategy_options=options)
+    moving = np.arange(corpus.n_features) >= corpus.n_features - (last_rows or corpus.n_features)
     _, step = steps_of(job, corpus)
     batches = nodes_batches(job, n_nodes)
     x, meeting, done = [first_of(job)] * n_nodes, [0] * n_nodes, [0] * n_nodes
@@ -41,13 +46,14 @@ def test_gap_is_its_equations(corpus, n_nodes, delay, period, schedule):
     came, flying, turn, met = [{} for _ in range(n_nodes)], [], 0, 0
 
     def exchange(i):
-        """Take over the replica of this meeting, where both nodes have sent theirs."""
+        """Take over what moves of the other at this meeting, where both nodes have sent theirs."""
         nonlocal met
         if sent[i] is None or meeting[i] not in came[i]:
             return
         v, (w, a) = came[i].pop(meeting[i]), sent[i]
         b = (x[i] - ETA) - a * (w - ETA)
-        x[i], sent[i], meeting[i], met = ETA + a * (v - ETA) + b, None, meeting[i] + 1, met + 1
+        x[i] = np.where(moving, ETA + a * (v - ETA) + b, x[i])
+        sent[i], meeting[i], met = None, meeting[i] + 1, met + 1
 
     def arrive(now):
         for _, to, number, copy in [f for f in flying if f[0] <= now]:
@@ -82,8 +88,8 @@ def test_gap_is_its_equations(corpus, n_nodes, delay, period, schedule):
     assert_close(job, sum(x) / n_nodes)
 
 
-def wander(job, n_nodes, n_turns, killed=None, seed=0):
-    """Replicas that are numbered, moved by nodes that make no steps; where each of them was."""
+def wander(job, n_nodes, n_turns, killed=None, seed=0, row=0):
+    """Replicas that are numbered, moved by nodes that make no steps; where each `row` was."""
     peers = [Peer(job, node, n_nodes) for node in range(n_nodes)]
     for node, peer in enumerate(peers):
         peer.state.shared.rows[...] = 2.0**node
@@ -105,22 +111,22 @@ def wander(job, n_nodes, n_turns, killed=None, seed=0):
             share = peer._message("share", *peer.strategy.send(peer.state))
             transport.send(to, share)
         memory.time += 1
-        held = [int(each.state.shared.rows[0, 0]) for each in peers]
+        held = [int(each.state.shared.rows[row, 0]) for each in peers]
         for place, number in enumerate(held):
             if place not in lost:
                 places[number.bit_length() - 1, place] = True
         yield peers, memory, lost, places
 
 
-def mean_of(peers, memory, lost):
-    """What all nodes have come to together, as a sum."""
+def mean_of(peers, memory, lost, row=0):
+    """What all nodes have come to together in a row, as a sum."""
     together = Consensus(peers[0], 0.0)
     for peer in peers[1:]:
         if peer.node not in lost:
             together.add(peer.whole())
     for message in memory.unread():
         together.add(message)
-    return float(together._state.natural()[0, 0] - ETA) * (len(peers) - len(lost))
+    return float(together._state.natural()[row, 0] - ETA) * (len(peers) - len(lost))
 
 
 def test_there_is_always_one_of_each_replica(corpus):
@@ -130,6 +136,20 @@ def test_there_is_always_one_of_each_replica(corpus):
     for peers, memory, lost, places in wander(job, n_nodes, 600):  # noqa: B007
         assert mean_of(peers, memory, lost) == pytest.approx(2.0**n_nodes - 1, abs=1e-3)
     assert places.all(), "every replica has been everywhere"
+
+
+def test_the_last_rows_go_round_and_the_others_stay(corpus):
+    """As discriminators do, each of which is with one generator at any time."""
+    n_nodes, first = 6, corpus.n_features - 2
+    job = lda(corpus, strategy="gap", strategy_options={"period": 2, "last_rows": 2})
+    own = 2.0 ** np.arange(n_nodes)
+    for peers, memory, lost, places in wander(job, n_nodes, 600, row=first):  # noqa: B007
+        held = np.array([peer.state.shared.rows[:, 0] for peer in peers])
+        assert np.all(held[:, :first] == own[:, None]), "generators stay where they are"
+        assert np.all(held[:, first] == held[:, first + 1]), "a discriminator moves as a whole"
+        for row in (0, first):
+            assert mean_of(peers, memory, lost, row) == pytest.approx(2.0**n_nodes - 1, abs=1e-3)
+    assert places.all(), "every discriminator has met every generator"
 
 
 @pytest.mark.parametrize("killed", range(200, 240, 10))
@@ -151,6 +171,11 @@ def test_a_lost_node_takes_one_replica_with_it_and_the_others_go_on(corpus, kill
     assert gone > 0 and gone & (gone - 1) == 0
 
 
-def test_a_period_is_a_positive_integer():
+def test_options_out_of_range(corpus):
     with pytest.raises(ValueError, match="period must be an integer >= 1"):
         Cluster(strategy="gap", strategy_options={"period": 0})
+    with pytest.raises(ValueError, match="last_rows must be an integer >= 1, got 0"):
+        Cluster(strategy="gap", strategy_options={"last_rows": 0})
+    job = lda(corpus, strategy="gap", strategy_options={"last_rows": corpus.n_features + 1})
+    with pytest.raises(ValueError, match=rf"last_rows must be .* <= {corpus.n_features}, got"):
+        Peer(job, 0, 2)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from dpsvi.base import Items
 from dpsvi.engines import fit
 from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.arrays import ArrayEstimator
@@ -19,7 +20,7 @@ from dpsvi.expfam import by_dimension
 from dpsvi.expfam.gaussian import first_statistics, moved
 from dpsvi.families.mixtures import incomplete
 from dpsvi.families.mixtures.clusters import first_responsibilities
-from dpsvi.families.mixtures.components import draw_points
+from dpsvi.families.mixtures.components import Prior, draw_points
 from dpsvi.families.mixtures.merging import merge_until_stable
 from dpsvi.families.mixtures.mixture import (
     component_prior,
@@ -29,12 +30,13 @@ from dpsvi.families.mixtures.mixture import (
     with_gaps,
 )
 from dpsvi.families.mixtures.prior_parameters import resolve_prior
+from dpsvi.families.mixtures.restructuring import Restructuring, Trial
 from dpsvi.training.items import count, dense_items, points_and_weights
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
 
 _SAMPLE = 10_000  # points that the first responsibilities are found on
-_SWEEPS = 5  # of coordinate ascent between merges
+_SWEEPS = 5  # of coordinate ascent between merges, and from a move that is tried
 
 _PARAMETERS = """\
     mean_precision_prior : float or None, default=None
@@ -58,7 +60,12 @@ _PARAMETERS = """\
         nothing decays: coordinate ascent in steps of a batch.  The responsibilities of all points
         are remembered (8 K bytes a point).  ``python -m experiments.incremental`` measured higher
         bounds with them on all data.  See :mod:`dpsvi.estimators.incremental`, and the Notes on
-        several processes there.  Streams have no such passes."""
+        several processes there.  Streams have no such passes.
+    restructure : bool, default=False
+        Between passes of `fit`, after the first 1, 2, 4, 8, ... of them and in the first half,
+        components are merged, deleted and born where that raises the ELBO
+        (:mod:`dpsvi.families.mixtures.restructuring`).  Not with `incremental`.  Streams have no
+        such moves."""
 
 _MISSING = """\
     Numbers of X that are NaN are missing, in `fit` as in all other methods.  They are not
@@ -73,10 +80,23 @@ _ATTRIBUTES = """\
     mean_precision_, degrees_of_freedom_ : ndarrays of shape (n_components,)
         kappa and nu of the posterior.  Diagonal, fitted to points with missing numbers: of shape
         (n_components, n_features_in_), since every feature has seen points of its own.
+    moves_ : dict
+        With `restructure`, how many moves the last `fit` made: ``"merge"``, ``"delete"`` and
+        ``"birth"``.
     {fitted}"""
 
 
-class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
+class View(NamedTuple):
+    """A sample of points, on which moves of components are tried."""
+
+    items: Items
+    points: np.ndarray  # (n, D), with values in their gaps
+    given: np.ndarray  # the same as they are
+    weight: np.ndarray | None  # (n,)
+    prior: Prior
+
+
+class MixtureEstimator(DensityMixin, Restructuring, Incremental, ArrayEstimator):
     """Base of mixtures.
 
     Besides what :class:`dpsvi.estimators.arrays.ArrayEstimator` asks for, a subclass defines
@@ -102,7 +122,7 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
     def __init__(
         self, n_components: int, covariance_type: str, mean_precision_prior: float | None,
         mean_prior: ArrayLike | None, degrees_of_freedom_prior: float | None,
-        covariance_prior: ArrayLike | None, init_params: str, incremental: bool,
+        covariance_prior: ArrayLike | None, init_params: str, incremental: bool, restructure: bool,
     ) -> None:  # fmt: skip
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -112,10 +132,11 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
         self.covariance_prior = covariance_prior
         self.init_params = init_params
         self.incremental = incremental
+        self.restructure = restructure
 
     # --- fitting ------------------------------------------------------------------------------
 
-    _free = ("init_params", "incremental")
+    _free = ("init_params", "incremental", "restructure")
 
     def _remembering(self, model):
         return model._replace(item_memory=options_of(model.hyper).n_components)  # responsibilities
@@ -184,6 +205,7 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
         check_choice("init_params", self.init_params, ["merge", "kmeans", "random"])
         self._check_positive("mean_precision_prior")
         self._check_incremental()
+        self._check_restructure()
 
     def _read(self, X, y=None, *, reset, sample_weight=None):
         X = self._points(X, reset, gaps=True)
@@ -256,18 +278,35 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
 
         What fills the gaps of `given` in X is drawn anew.
         """
-        n = len(X)
         items = dense_items(given if weight is None else np.column_stack([given, weight]))
         state = self._state_of(X, given, resp, prior)
-        fit(
-            state, items, schedule=constant(1.0), batch_size=n, n_passes=_SWEEPS, seed=0,
-            total_items=scale * n,
-        )  # fmt: skip
+        _sweep(state, items, scale * len(X))
         better = np.empty(resp.shape)
         self._bounds(state, items, better)
         if X is not given:
             incomplete.refill(X, given, better, posterior(state, self._expect), rng)
         return _mass(scale, weight) * better
+
+    def _look(self, items, state, rng):
+        X, weight = points_and_weights(items, self.n_features_in_)
+        view = View(items, X, X, weight, component_prior(state.model.hyper))
+        if not incomplete.has_gaps(X):
+            return view
+        points = np.empty(X.shape)
+        q = posterior(state, self._expect)
+        incomplete.refill(points, X, self._responsibilities(state, view), q, rng)
+        return view._replace(points=points)
+
+    def _responsibilities(self, state, view):
+        resp = np.empty((count(view.items), options_of(state.model.hyper).n_components))
+        self._bounds(state, view.items, resp)
+        return resp
+
+    def _try(self, view, resp, total):
+        mass = _mass(total / count(view.items), view.weight)
+        state = self._state_of(view.points, view.given, mass * resp, view.prior)
+        _sweep(state, view.items, total)
+        return Trial(state, self._lower_bound(state, view.items, total))
 
     def _again(self, items) -> State:
         if not incomplete.has_gaps(items.value):
@@ -463,6 +502,14 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
         rng, weights = self._sampler(), self._weights(self._state)
         y = np.sort(rng.choice(len(weights), size=n_samples, p=weights))
         return posterior(self._state, self._expect).draw(y, rng), y
+
+
+def _sweep(state, items, total) -> None:
+    """Some steps of coordinate ascent, where `items` count as `total`."""
+    fit(
+        state, items, schedule=constant(1.0), batch_size=count(items), n_passes=_SWEEPS, seed=0,
+        total_items=total,
+    )  # fmt: skip
 
 
 def _mass(scale, weight):

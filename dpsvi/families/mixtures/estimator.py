@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.base import Items
@@ -16,6 +15,7 @@ from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.fitting import fit_method
 from dpsvi.estimators.incremental import Incremental
+from dpsvi.estimators.scikit_learn import DensityMixin
 from dpsvi.expfam import by_dimension
 from dpsvi.expfam.gaussian import first_statistics, moved
 from dpsvi.families.mixtures import incomplete

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.base import Items
-from dpsvi.engines import fit
 from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.fitting import fit_method
@@ -30,13 +29,11 @@ from dpsvi.families.mixtures.mixture import (
     with_gaps,
 )
 from dpsvi.families.mixtures.prior_parameters import resolve_prior
-from dpsvi.families.mixtures.restructuring import Restructuring, Trial
+from dpsvi.families.mixtures.restructuring import Restructuring, Trial, sweep
 from dpsvi.training.items import count, dense_items, points_and_weights
-from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
 
 _SAMPLE = 10_000  # points that the first responsibilities are found on
-_SWEEPS = 5  # of coordinate ascent between merges, and from a move that is tried
 
 _PARAMETERS = """\
     mean_precision_prior : float or None, default=None
@@ -280,7 +277,7 @@ class MixtureEstimator(DensityMixin, Restructuring, Incremental, ArrayEstimator)
         """
         items = dense_items(given if weight is None else np.column_stack([given, weight]))
         state = self._state_of(X, given, resp, prior)
-        _sweep(state, items, scale * len(X))
+        sweep(state, items, scale * len(X))
         better = np.empty(resp.shape)
         self._bounds(state, items, better)
         if X is not given:
@@ -305,7 +302,7 @@ class MixtureEstimator(DensityMixin, Restructuring, Incremental, ArrayEstimator)
     def _try(self, view, resp, total):
         mass = _mass(total / count(view.items), view.weight)
         state = self._state_of(view.points, view.given, mass * resp, view.prior)
-        _sweep(state, view.items, total)
+        sweep(state, view.items, total)
         return Trial(state, self._lower_bound(state, view.items, total))
 
     def _again(self, items) -> State:
@@ -502,14 +499,6 @@ class MixtureEstimator(DensityMixin, Restructuring, Incremental, ArrayEstimator)
         rng, weights = self._sampler(), self._weights(self._state)
         y = np.sort(rng.choice(len(weights), size=n_samples, p=weights))
         return posterior(self._state, self._expect).draw(y, rng), y
-
-
-def _sweep(state, items, total) -> None:
-    """Some steps of coordinate ascent, where `items` count as `total`."""
-    fit(
-        state, items, schedule=constant(1.0), batch_size=count(items), n_passes=_SWEEPS, seed=0,
-        total_items=total,
-    )  # fmt: skip
 
 
 def _mass(scale, weight):

@@ -30,7 +30,7 @@ def proposals(resp, points, weight=None) -> Iterator[tuple[str, np.ndarray]]:
     Parameters
     ----------
     resp : float64 array, (n, K)
-        Responsibilities now; rows sum to 1.  They are not changed.
+        Responsibilities now, which are not changed.  The sums of rows stay what they are.
     points : float64 array, (n, D)
     weight : float64 array, (n,), or None
         How often each point counts; None: once.
@@ -75,10 +75,10 @@ def _merged(resp, i, j):
 def _deleted(resp, k):
     rest = resp.copy()
     rest[:, k] = 0.0
-    left = rest.sum(axis=1, keepdims=True)
+    left, all_of_it = (each.sum(axis=1, keepdims=True) for each in (rest, resp))
     # A point of which no other component knows anything goes to all alike.
     alike = (np.arange(resp.shape[1]) != k) / max(1, resp.shape[1] - 1)
-    return np.where(left > 1e-100, rest / np.maximum(left, 1e-100), alike)
+    return all_of_it * np.where(left > 1e-100, rest / np.maximum(left, 1e-100), alike)
 
 
 def _split(resp, k, points, weight):

@@ -19,12 +19,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpsvi.engines import fit
 from dpsvi.errors import check_flag
 from dpsvi.families.mixtures.moves import KINDS, proposals
 from dpsvi.training.items import count, take
+from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
 
 SAMPLE = 2000  # items
+SWEEPS = 5  # of coordinate ascent
 
 
 class Trial(NamedTuple):
@@ -34,13 +37,22 @@ class Trial(NamedTuple):
     bound: float  # ELBO of the sample, in nats
 
 
+def sweep(state, items, total) -> None:
+    """Some steps of coordinate ascent, where `items` count as `total`."""
+    fit(
+        state, items, schedule=constant(1.0), batch_size=count(items), n_passes=SWEEPS, seed=0,
+        total_items=total,
+    )  # fmt: skip
+
+
 class Restructuring:
     """The part of an estimator that moves components.
 
     It has parameters `restructure`, `incremental` and `n_components`, and defines
 
-    * ``_look(items, state, rng) -> view`` of a sample of items: with ``view.points``, (n, D),
-      ``view.weight``, (n,) or None, for :func:`dpsvi.families.mixtures.moves.proposals`;
+    * ``_look(items, state, rng) -> view`` of a sample of items: with ``view.items``, and with
+      ``view.points``, (n, D), ``view.weight``, (n,) or None, for
+      :func:`dpsvi.families.mixtures.moves.proposals`;
     * ``_responsibilities(state, view) -> array``, (n, K);
     * ``_try(view, resp, total) -> Trial``: coordinate ascent from the best parameters for these
       responsibilities, where the sample counts as `total` items.
@@ -91,31 +103,36 @@ class Restructuring:
             state = self._state
         return super()._train(state, items, n_passes, rng, monitor, total, phase)
 
+    def _sample_size(self, items) -> int:
+        """How many items are enough."""
+        return max(SAMPLE, 20 * self.n_components)
+
     def _restructure(self, items) -> None:
         """Make the moves that pay, and count them in `moves_`."""
         rng = np.random.default_rng([self._seed, self._state.step])
-        n, n_sample = count(items), max(SAMPLE, 20 * self.n_components)
+        n, n_sample = count(items), self._sample_size(items)
         sample = items
         if n > n_sample:
             sample = take(items, np.sort(rng.choice(n, n_sample, replace=False)))
         view, totals = self._look(sample, self._state, rng), sorted({count(sample), n})
-        resp, taken = self._responsibilities(self._state, view), None
+        before = taken = Trial(self._state, self._lower_bound(self._state, sample, n))
         for _ in range(self.n_components):
-            kind, trial = self._first_that_pays(view, resp, totals)
+            kind, trial = self._first_that_pays(view, taken, totals)
             if trial is None:
                 break
             self.moves_[kind] += 1
-            taken, resp = trial, self._responsibilities(trial.state, view)
-        if taken is not None:
-            state = self._state
+            taken = trial
+        if taken is not before:
             self._state = State.resume(
                 taken.state.model, taken.state.learned(), self._n_threads, self._n_kept(items),
-                step=state.step, items=state.items,
+                step=before.state.step, items=before.state.items,
             )  # fmt: skip
 
-    def _first_that_pays(self, view, resp, totals):
+    def _first_that_pays(self, view, now, totals):
         """Kind and trial of the first proposal that does; None, None: none does."""
+        resp = self._responsibilities(now.state, view)
         before = [self._try(view, resp, total).bound for total in totals]
+        before[-1] = max(before[-1], now.bound)
         for kind, proposal in proposals(resp, view.points, view.weight):
             for total, bound in zip(totals, before, strict=True):
                 trial = self._try(view, proposal, total)

@@ -113,18 +113,19 @@ def main(argv=None) -> None:
     )  # fmt: skip
     args.out.mkdir(parents=True, exist_ok=True)
     rows: dict[str, list[dict]] = {}
-    text = f"# Components that are moved while a mixture is fitted\n\n{described(source)}\n"
+    text = f"# Components that are moved while a mixture is fitted\n\n{described(source)}\n\n"
+    text += "<!-- tables -->\n"
     for name in (name for name in PROBLEMS if args.only in name):
         fit(name, "kmeans", "restructure", 0)  # compiles
         rows[name] = [
             fit(name, init, way, seed)
             for init in ("merge", "kmeans", "random") for way in WAYS for seed in seeds
         ]  # fmt: skip
-        text += f"\n## {name}\n\n{table(rows[name])}"
+        text += f"\n**{name}**\n\n{table(rows[name])}"
         content = json.dumps({**source, "rows": rows}, indent=1)
         (args.out / "table.json").write_text(content + "\n")
         (args.out / "table.md").write_text(text)
-        print(text[text.rindex("##") :], flush=True)
+        print(text[text.rindex("\n**") :], flush=True)
 
 
 if __name__ == "__main__":

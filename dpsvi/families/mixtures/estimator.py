@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from dpsvi.base import Items
 from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.fitting import fit_method
@@ -19,7 +18,7 @@ from dpsvi.expfam import by_dimension
 from dpsvi.expfam.gaussian import first_statistics, moved
 from dpsvi.families.mixtures import incomplete
 from dpsvi.families.mixtures.clusters import first_responsibilities
-from dpsvi.families.mixtures.components import Prior, draw_points
+from dpsvi.families.mixtures.components import draw_points
 from dpsvi.families.mixtures.merging import merge_until_stable
 from dpsvi.families.mixtures.mixture import (
     component_prior,
@@ -29,7 +28,8 @@ from dpsvi.families.mixtures.mixture import (
     with_gaps,
 )
 from dpsvi.families.mixtures.prior_parameters import resolve_prior
-from dpsvi.families.mixtures.restructuring import Restructuring, Trial, sweep
+from dpsvi.families.mixtures.restructuring import sweep
+from dpsvi.families.mixtures.trials import Moving, mass_of
 from dpsvi.training.items import count, dense_items, points_and_weights
 from dpsvi.training.state import State
 
@@ -83,17 +83,7 @@ _ATTRIBUTES = """\
     {fitted}"""
 
 
-class View(NamedTuple):
-    """A sample of points, on which moves of components are tried."""
-
-    items: Items
-    points: np.ndarray  # (n, D), with values in their gaps
-    given: np.ndarray  # the same as they are
-    weight: np.ndarray | None  # (n,)
-    prior: Prior
-
-
-class MixtureEstimator(DensityMixin, Restructuring, Incremental, ArrayEstimator):
+class MixtureEstimator(DensityMixin, Moving, Incremental, ArrayEstimator):
     """Base of mixtures.
 
     Besides what :class:`dpsvi.estimators.arrays.ArrayEstimator` asks for, a subclass defines
@@ -225,7 +215,7 @@ class MixtureEstimator(DensityMixin, Restructuring, Incremental, ArrayEstimator)
         size = min(len(X), max(_SAMPLE, 10 * self.n_components))
         chosen = np.sort(rng.choice(len(X), size, replace=False))
         sample, weight = X[chosen], None if weight is None else weight[chosen]
-        given, mass = sample, _mass(total / size, weight)
+        given, mass = sample, mass_of(total / size, weight)
         if gaps:
             sample = incomplete.filled(sample, rng, X)
         if self.init_params == "merge":
@@ -263,7 +253,7 @@ class MixtureEstimator(DensityMixin, Restructuring, Incremental, ArrayEstimator)
         if self._learns_size:
             scale = 1.0  # noise that is counted more than once looks like components
         first = first_responsibilities(X, min(n, 2 * most), "kmeans", rng, weight)
-        mass = _mass(scale, weight)
+        mass = mass_of(scale, weight)
         resp = merge_until_stable(
             X, mass * first, prior, self._weight_bound, 1 if self._learns_size else most, most,
             partial(self._ascend, X, given, weight, scale, prior, rng),
@@ -282,28 +272,7 @@ class MixtureEstimator(DensityMixin, Restructuring, Incremental, ArrayEstimator)
         self._bounds(state, items, better)
         if X is not given:
             incomplete.refill(X, given, better, posterior(state, self._expect), rng)
-        return _mass(scale, weight) * better
-
-    def _look(self, items, state, rng):
-        X, weight = points_and_weights(items, self.n_features_in_)
-        view = View(items, X, X, weight, component_prior(state.model.hyper))
-        if not incomplete.has_gaps(X):
-            return view
-        points = np.empty(X.shape)
-        q = posterior(state, self._expect)
-        incomplete.refill(points, X, self._responsibilities(state, view), q, rng)
-        return view._replace(points=points)
-
-    def _responsibilities(self, state, view):
-        resp = np.empty((count(view.items), options_of(state.model.hyper).n_components))
-        self._bounds(state, view.items, resp)
-        return resp
-
-    def _try(self, view, resp, total):
-        mass = _mass(total / count(view.items), view.weight)
-        state = self._state_of(view.points, view.given, mass * resp, view.prior)
-        sweep(state, view.items, total)
-        return Trial(state, self._lower_bound(state, view.items, total))
+        return mass_of(scale, weight) * better
 
     def _again(self, items) -> State:
         if not incomplete.has_gaps(items.value):
@@ -499,8 +468,3 @@ class MixtureEstimator(DensityMixin, Restructuring, Incremental, ArrayEstimator)
         rng, weights = self._sampler(), self._weights(self._state)
         y = np.sort(rng.choice(len(weights), size=n_samples, p=weights))
         return posterior(self._state, self._expect).draw(y, rng), y
-
-
-def _mass(scale, weight):
-    """What each point counts if one of weight 1 counts `scale`: a number, or (n, 1)."""
-    return scale if weight is None else scale * weight[:, None]

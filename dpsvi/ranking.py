@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike
 
 
-def ndcg(recommended, relevant) -> float:
+def ndcg(recommended: ArrayLike, relevant: Any) -> float:
     """Mean normalised discounted cumulative gain of lists of n items (Järvelin, Kekäläinen 2002).
 
     ``DCG = sum_r gain_r / log2(r + 1)`` over ranks r = 1 ... n, divided by that of the best list.
@@ -46,7 +49,7 @@ def ndcg(recommended, relevant) -> float:
     return float(np.mean((gains @ discounts) / (best @ discounts)))
 
 
-def recall(recommended, relevant) -> float:
+def recall(recommended: ArrayLike, relevant: Any) -> float:
     """Mean share of a user's relevant items that are among the n recommended ones.
 
     Parameters, errors: as :func:`ndcg`; every item with a gain above 0 is relevant.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from dpsvi.estimators.fitting import Fitting
 from dpsvi.estimators.sampling import Sampling
 from dpsvi.estimators.saving import Saving
+from dpsvi.estimators.scikit_learn import BaseEstimator
 
 RUN_ATTRIBUTES = """\
     interrupted_ : int

@@ -15,20 +15,9 @@ import numpy as np
 from dpsvi.base import Items
 from dpsvi.estimators.lasting import Lasting
 from dpsvi.estimators.monitor import Monitor
+from dpsvi.estimators.scikit_learn import CallbackSupportMixin, with_callbacks
 from dpsvi.files import io
 from dpsvi.training.items import count, take
-
-try:  # experimental in scikit-learn 1.9, absent before
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:
-
-    class CallbackSupportMixin:
-        """Stand-in for scikit-learn without callbacks."""
-
-    def with_callbacks(method):
-        """Return the method as it is: there is nothing to tear down."""
-        return method
-
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 

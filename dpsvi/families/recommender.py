@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.base import Items
 from dpsvi.errors import check_number
 from dpsvi.estimators.arrays import ArrayEstimator
+from dpsvi.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from dpsvi.kernels import jit
 from dpsvi.kernels.jit import kernel
 

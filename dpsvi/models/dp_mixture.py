@@ -165,11 +165,11 @@ class DPSVIDPMixture(MixtureEstimator):
         mean_precision_prior: float | None = None, mean_prior: ArrayLike | None = None,
         degrees_of_freedom_prior: float | None = None, covariance_prior: ArrayLike | None = None,
         init_params: Literal["merge", "kmeans", "random"] = "merge",
-        incremental: bool = False, **run: Unpack[RestartOptions],
+        incremental: bool = False, restructure: bool = False, **run: Unpack[RestartOptions],
     ) -> None:  # fmt: skip
         super().__init__(
             n_components, covariance_type, mean_precision_prior, mean_prior,
-            degrees_of_freedom_prior, covariance_prior, init_params, incremental,
+            degrees_of_freedom_prior, covariance_prior, init_params, incremental, restructure,
         )  # fmt: skip
         self.weight_concentration_prior = weight_concentration_prior
         self.concentration_shape = concentration_shape

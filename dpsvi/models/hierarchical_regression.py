@@ -21,11 +21,11 @@ from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.run_options import RestartOptions
+from dpsvi.estimators.scikit_learn import RegressorMixin
 from dpsvi.expfam import gamma
 from dpsvi.families.hierarchical.estimator import HierarchicalEstimator
 from dpsvi.families.hierarchical.population import (

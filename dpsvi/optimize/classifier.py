@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.optimize import OptimizeResult
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsvi.errors import as_random_state, check_number
+from dpsvi.estimators.scikit_learn import BaseEstimator, ClassifierMixin
 from dpsvi.optimize.dpsgd import DPSGD
 
 _RANDOM_STATE = """\

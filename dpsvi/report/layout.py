@@ -13,7 +13,10 @@ References
    analysis. Biometrika 53(3-4), 1966.
 """
 
+from __future__ import annotations
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 BLOCK_ENTRIES = 1 << 18  # float64 entries per block: 2 MiB, so that a block stays in cache
 
@@ -55,7 +58,7 @@ def js_distances(components):
     return np.sqrt(np.clip(upper + upper.T, 0, 1))
 
 
-def topic_map(components, weights=None):
+def topic_map(components: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
     """Place topics in the plane so that similar topics lie close together.
 
     Parameters

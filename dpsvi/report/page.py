@@ -10,6 +10,7 @@ import hashlib
 import json
 from html import escape
 from importlib.resources import files
+from os import PathLike
 from pathlib import Path
 from string import Template
 
@@ -26,7 +27,7 @@ FACTS = (  # shown under the title
 )  # fmt: skip
 
 
-def write_report(run_dir):
+def write_report(run_dir: str | PathLike[str]) -> Path:
     """Write ``report.html``, one self-contained page, into the run folder `run_dir`.
 
     The same files give the same page, byte for byte. It appears whole or not at all.

@@ -8,12 +8,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi import engines
 from dpsvi.cluster.options import Cluster
 from dpsvi.errors import as_random_state, check_flag, check_number
+from dpsvi.estimators.scikit_learn import BaseEstimator
 from dpsvi.files import io
 from dpsvi.rl import problem
 from dpsvi.rl.episodes import play_episodes

@@ -75,3 +75,17 @@ def test_a_callback_may_copy_what_is_being_fitted(name):
 def test_an_estimator_that_was_not_fitted(name):
     model = members.get(name).estimator(max_iter=3)
     assert pickle.loads(pickle.dumps(model)).get_params() == model.get_params()
+
+
+@every_member
+def test_skops_trusts_it_by_its_class_alone(name):
+    """Stored and loaded by skops itself, which is asked to trust nothing but the estimator."""
+    skops_io = pytest.importorskip("skops.io", reason="skops is not installed")
+    member, model, data = fitted(name)
+    stored = skops_io.dumps(model)
+    trusted = skops_io.get_untrusted_types(data=stored)
+    assert trusted == [f"{type(model).__module__}.{type(model).__name__}"]
+    again = skops_io.loads(stored, trusted=trusted)
+    np.testing.assert_allclose(
+        member.answer(again, data), member.answer(model, data), rtol=1e-5, atol=1e-7
+    )

@@ -104,6 +104,6 @@ MEMBER = Member(
     ),
     laws=laws,
     means=means,
-    phases=({"incremental": True},),
+    phases=({"incremental": True}, {"restructure": True}),
     remembered=remembered,
 )

@@ -91,6 +91,6 @@ MEMBER = Member(
     ),  # fmt: skip
     laws=laws,
     means=means,
-    phases=({"incremental": True},),
+    phases=({"incremental": True}, {"restructure": True}),
     remembered=remembered,
 )

@@ -7,14 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpsvi.engines import fit
 from dpsvi.errors import check_choice, check_number
 from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.fitting import fit_method
 from dpsvi.estimators.incremental import Incremental
+from dpsvi.estimators.scikit_learn import DensityMixin
 from dpsvi.expfam import by_dimension
 from dpsvi.expfam.gaussian import first_statistics, moved
 from dpsvi.families.mixtures import incomplete
@@ -29,12 +28,12 @@ from dpsvi.families.mixtures.mixture import (
     with_gaps,
 )
 from dpsvi.families.mixtures.prior_parameters import resolve_prior
+from dpsvi.families.mixtures.restructuring import sweep
+from dpsvi.families.mixtures.trials import Moving, mass_of
 from dpsvi.training.items import count, dense_items, points_and_weights
-from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
 
 _SAMPLE = 10_000  # points that the first responsibilities are found on
-_SWEEPS = 5  # of coordinate ascent between merges
 
 _PARAMETERS = """\
     mean_precision_prior : float or None, default=None
@@ -58,7 +57,12 @@ _PARAMETERS = """\
         nothing decays: coordinate ascent in steps of a batch.  The responsibilities of all points
         are remembered (8 K bytes a point).  ``python -m experiments.incremental`` measured higher
         bounds with them on all data.  See :mod:`dpsvi.estimators.incremental`, and the Notes on
-        several processes there.  Streams have no such passes."""
+        several processes there.  Streams have no such passes.
+    restructure : bool, default=False
+        Between passes of `fit`, after the first 1, 2, 4, 8, ... of them and in the first half,
+        components are merged, deleted and born where that raises the ELBO
+        (:mod:`dpsvi.families.mixtures.restructuring`).  Not with `incremental`.  Streams have no
+        such moves."""
 
 _MISSING = """\
     Numbers of X that are NaN are missing, in `fit` as in all other methods.  They are not
@@ -73,10 +77,13 @@ _ATTRIBUTES = """\
     mean_precision_, degrees_of_freedom_ : ndarrays of shape (n_components,)
         kappa and nu of the posterior.  Diagonal, fitted to points with missing numbers: of shape
         (n_components, n_features_in_), since every feature has seen points of its own.
+    moves_ : dict
+        With `restructure`, how many moves the last `fit` made: ``"merge"``, ``"delete"`` and
+        ``"birth"``.
     {fitted}"""
 
 
-class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
+class MixtureEstimator(DensityMixin, Moving, Incremental, ArrayEstimator):
     """Base of mixtures.
 
     Besides what :class:`dpsvi.estimators.arrays.ArrayEstimator` asks for, a subclass defines
@@ -102,7 +109,7 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
     def __init__(
         self, n_components: int, covariance_type: str, mean_precision_prior: float | None,
         mean_prior: ArrayLike | None, degrees_of_freedom_prior: float | None,
-        covariance_prior: ArrayLike | None, init_params: str, incremental: bool,
+        covariance_prior: ArrayLike | None, init_params: str, incremental: bool, restructure: bool,
     ) -> None:  # fmt: skip
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -112,10 +119,11 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
         self.covariance_prior = covariance_prior
         self.init_params = init_params
         self.incremental = incremental
+        self.restructure = restructure
 
     # --- fitting ------------------------------------------------------------------------------
 
-    _free = ("init_params", "incremental")
+    _free = ("init_params", "incremental", "restructure")
 
     def _remembering(self, model):
         return model._replace(item_memory=options_of(model.hyper).n_components)  # responsibilities
@@ -184,6 +192,7 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
         check_choice("init_params", self.init_params, ["merge", "kmeans", "random"])
         self._check_positive("mean_precision_prior")
         self._check_incremental()
+        self._check_restructure()
 
     def _read(self, X, y=None, *, reset, sample_weight=None):
         X = self._points(X, reset, gaps=True)
@@ -206,7 +215,7 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
         size = min(len(X), max(_SAMPLE, 10 * self.n_components))
         chosen = np.sort(rng.choice(len(X), size, replace=False))
         sample, weight = X[chosen], None if weight is None else weight[chosen]
-        given, mass = sample, _mass(total / size, weight)
+        given, mass = sample, mass_of(total / size, weight)
         if gaps:
             sample = incomplete.filled(sample, rng, X)
         if self.init_params == "merge":
@@ -244,7 +253,7 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
         if self._learns_size:
             scale = 1.0  # noise that is counted more than once looks like components
         first = first_responsibilities(X, min(n, 2 * most), "kmeans", rng, weight)
-        mass = _mass(scale, weight)
+        mass = mass_of(scale, weight)
         resp = merge_until_stable(
             X, mass * first, prior, self._weight_bound, 1 if self._learns_size else most, most,
             partial(self._ascend, X, given, weight, scale, prior, rng),
@@ -256,18 +265,14 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
 
         What fills the gaps of `given` in X is drawn anew.
         """
-        n = len(X)
         items = dense_items(given if weight is None else np.column_stack([given, weight]))
         state = self._state_of(X, given, resp, prior)
-        fit(
-            state, items, schedule=constant(1.0), batch_size=n, n_passes=_SWEEPS, seed=0,
-            total_items=scale * n,
-        )  # fmt: skip
+        sweep(state, items, scale * len(X))
         better = np.empty(resp.shape)
         self._bounds(state, items, better)
         if X is not given:
             incomplete.refill(X, given, better, posterior(state, self._expect), rng)
-        return _mass(scale, weight) * better
+        return mass_of(scale, weight) * better
 
     def _again(self, items) -> State:
         if not incomplete.has_gaps(items.value):
@@ -463,8 +468,3 @@ class MixtureEstimator(DensityMixin, Incremental, ArrayEstimator):
         rng, weights = self._sampler(), self._weights(self._state)
         y = np.sort(rng.choice(len(weights), size=n_samples, p=weights))
         return posterior(self._state, self._expect).draw(y, rng), y
-
-
-def _mass(scale, weight):
-    """What each point counts if one of weight 1 counts `scale`: a number, or (n, 1)."""
-    return scale if weight is None else scale * weight[:, None]

@@ -22,6 +22,7 @@ class Documents:
     """The part of a topic model's estimator that reads documents and knows their vocabulary."""
 
     n_features_in_: int
+    feature_names_in_: np.ndarray
     vectorizer_: Any
 
     def _read(self, X, y=None, *, reset, grow=False) -> Items:

@@ -6,11 +6,11 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.corpus import Corpus
 from dpsvi.errors import check_choice, check_flag, resolve_jobs
+from dpsvi.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from dpsvi.evaluation import completion
 from dpsvi.families.topics.matrix import FLOAT, column_sums, document_bounds
 from dpsvi.kernels.jit import as_items

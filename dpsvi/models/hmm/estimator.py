@@ -35,6 +35,7 @@ from dpsvi.families.mixtures.incomplete import has_gaps
 from dpsvi.models.hmm.emissions import KINDS
 from dpsvi.models.hmm.inference import Inference
 from dpsvi.models.hmm.model import from_arrays, make_model, read, read_prior, remembering, with_gaps
+from dpsvi.models.hmm.moves import Moving
 from dpsvi.models.hmm.sequences import Steps, offsets_of, windows
 from dpsvi.training.items import count, dense_items
 from dpsvi.training.state import State
@@ -43,7 +44,7 @@ _SAMPLE = 10_000  # steps that the first parameters are found on
 
 
 @engine_parameters("sequences", batch_size=4)
-class DPSVIHMM(Inference, Incremental, ArrayEstimator):
+class DPSVIHMM(Moving, Inference, Incremental, ArrayEstimator):
     """Bayesian hidden Markov model, fitted by (asynchronous) stochastic variational inference.
 
     The models are those of hmmlearn's ``VariationalGaussianHMM`` with full covariances (its
@@ -93,6 +94,11 @@ class DPSVIHMM(Inference, Incremental, ArrayEstimator):
         remembered (8 bytes for each number that the posterior has, a sequence); short sequences
         then cost as much as one of 64 steps.  See :mod:`dpsvi.estimators.incremental`, and the
         Notes on several processes there.  Streams have no such passes.
+    restructure : bool, default=False
+        Between passes of `fit`, after the first 1, 2, 4, 8, ... of them and in the first half,
+        states are merged, deleted and born where that raises the ELBO
+        (:mod:`dpsvi.families.mixtures.restructuring`).  Not with `incremental`.  Streams have no
+        such moves, and a single sequence is looked at as a whole unless `window` is set.
     {engine}
 
     Attributes
@@ -113,6 +119,9 @@ class DPSVIHMM(Inference, Incremental, ArrayEstimator):
         are of shape (n_components, n_features_in_), since every feature has seen steps of its own.
     n_symbols_ : int
         Of categorical emissions.
+    moves_ : dict
+        With `restructure`, how many moves the last `fit` made: ``"merge"``, ``"delete"`` and
+        ``"birth"``.
     {fitted}
 
     Notes
@@ -170,7 +179,7 @@ class DPSVIHMM(Inference, Incremental, ArrayEstimator):
         scale_prior: ArrayLike | None = None, emissionprob_prior: ArrayLike | None = None,
         n_features: int | None = None, algorithm: Literal["viterbi", "map"] = "viterbi",
         window: int | None = None, buffer: int = 20, incremental: bool = False,
-        **run: Unpack[RestartOptions],
+        restructure: bool = False, **run: Unpack[RestartOptions],
     ) -> None:  # fmt: skip
         self.n_components = n_components
         self.emission = emission
@@ -187,11 +196,12 @@ class DPSVIHMM(Inference, Incremental, ArrayEstimator):
         self.window = window
         self.buffer = buffer
         self.incremental = incremental
+        self.restructure = restructure
 
     # --- fitting ------------------------------------------------------------------------------
 
     _kind = "hmm"
-    _free = ("algorithm", "buffer", "incremental")
+    _free = ("algorithm", "buffer", "incremental", "restructure")
     _settings = ("window",)
     _extra = ("n_symbols_",)
     _warmup = ({"emission": "categorical"}, {"incremental": True})
@@ -215,6 +225,7 @@ class DPSVIHMM(Inference, Incremental, ArrayEstimator):
                 check_number(name, getattr(self, name), low=1, integer=True)
         check_number("buffer", self.buffer, low=1, integer=True)
         self._check_incremental()
+        self._check_restructure()
 
     def _note_fixed(self, going_on) -> None:
         if going_on and (self.window is None) != (self._started["window"] is None):

@@ -1,12 +1,18 @@
-"""A plug-in of pytest: scikit-learn's own tests of its LDA get ours instead.
-
-Parameters and methods are translated as ``docs/migrating.md`` says.
-"""
+"""scikit-learn's own tests of its LatentDirichletAllocation get ours instead."""
 
 import numpy as np
 import sklearn.decomposition
 
 from dpsvi import DPSVILDA
+
+TESTS = ["sklearn.decomposition.tests.test_online_lda"]
+CHOSEN = ""
+DIFFERENT = {
+    "test_lda_preplexity_mismatch": "what is not public has other names",
+    "test_lda_empty_docs": "a fit to nothing but empty documents is refused",
+    "test_verbosity": "`verbose=1` shows its progress on stderr, and not a line for each pass",
+    "test_lda_dtype_match": "`components_` is float32 for all input",
+}
 
 
 class LatentDirichletAllocation(DPSVILDA):
@@ -32,4 +38,6 @@ def make(
     )
 
 
-sklearn.decomposition.LatentDirichletAllocation = make
+def pytest_configure():
+    """Put it in the place of theirs."""
+    sklearn.decomposition.LatentDirichletAllocation = make

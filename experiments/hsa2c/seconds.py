@@ -30,19 +30,19 @@ def make(runs: Runs, args) -> list[dict]:
         is_peer = row["entrant"] == stable_baselines.NAME
         told = {
             "environment": row["environment"], "entrant": row["entrant"],
-            "seconds": args.processor_seconds,
+            "seconds": args.processor_seconds, "seeds": args.seeds,
         }  # fmt: skip
         if not is_peer:
             parallel = moves.ENTRANTS[row["entrant"]][1] is not None
             told |= {"workers": WORKERS if parallel else 1, "learning_rate": row["learning_rate"]}
         possible = not is_peer or stable_baselines.installed()
-        found = [runs.get(score, {**told, "seed": s}, possible) for s in range(args.seeds)]
-        rows.append({**told, "results": [one for one in found if one is not None]})
+        found = runs.get(scores, told, possible)
+        rows.append({**told, **({"fits": []} if found is None else found)})
     return rows
 
 
-def score(settings: dict) -> dict:
-    """What :mod:`experiments.hsa2c.timed` tells of a fit, and how busy the machine was before."""
+def scores(settings: dict) -> dict:
+    """What :mod:`experiments.hsa2c.timed` tells of fits, and how busy the machine was before."""
     workers, load = settings.get("workers", 1), os.getloadavg()[0]
     master = settings["entrant"] not in WITHOUT_MASTER
     ranks = workers + master if workers > 1 else 0
@@ -52,7 +52,7 @@ def score(settings: dict) -> dict:
 
 def table(rows: list[dict]) -> list[str]:
     """Lines of Markdown, a table for each environment."""
-    loads = [found["load"] for row in rows for found in row["results"]]
+    loads = [row["load"] for row in rows if row["fits"]]
     lines = []
     if loads:
         lines = [f"Load average from {min(loads):.1f} to {max(loads):.1f} before the fits.", ""]
@@ -69,7 +69,7 @@ def table(rows: list[dict]) -> list[str]:
 
 
 def _line(row: dict) -> str:
-    found = row["results"]
+    found = row["fits"]
     if not found:
         return f"| {row['entrant']} | not run | - | - | - | - | - |"
     mean, half = moves.interval([one["score"] for one in found])

@@ -1,9 +1,9 @@
-"""A fit for so many seconds of processor time, alone or on the ranks that mpiexec has started.
+"""Fits for so many seconds of processor time, alone or on the ranks that mpiexec has started.
 
 ``python -m experiments.hsa2c.timed SETTINGS``, as JSON of what :mod:`experiments.hsa2c.seconds`
 asks for; rank 0 prints what came of it, as JSON.  Processor time is that of all threads and ranks.
-A short fit tells how many moves a second are made, after one that compiles; then a fit of as many
-moves as the seconds pay for is made, so that its learning rate falls to its end within them.
+A short fit tells how many moves a second are made, after one that compiles; then fits of as many
+moves as the seconds pay for are made, so that learning rates fall to their end within them.
 """
 
 from __future__ import annotations
@@ -21,18 +21,39 @@ from experiments.hsa2c.table import ENTRANTS, EPISODES, HIDDEN, games
 
 PILOT = 40_000  # moves of the fit that is timed first
 PEERS_PILOT = 4_000
+PILOTS_SEED = 100
 
 
 def main() -> None:
     """Fit, and print."""
     settings = json.loads(sys.argv[1])
-    result = (peer if settings["entrant"] == stable_baselines.NAME else ours)(settings)
+    if settings["entrant"] == stable_baselines.NAME:
+        result = fits(settings, stable_baselines.new, stable_baselines.result, PEERS_PILOT)
+    else:
+        result = fits(settings, ours, score, PILOT)
     if launched_rank() == 0:
         print(json.dumps(result))
 
 
-def ours(settings: dict) -> dict:
-    """Of an entrant of our own."""
+def fits(settings: dict, new: Callable, score: Callable, pilot: int) -> dict:
+    """What came of the fit of each seed, of an agent that ``new(settings)`` makes."""
+
+    def fitted(seed: int, moves: int) -> tuple[object, dict]:
+        agent = new({**settings, "seed": seed})
+        learn = agent.fit if isinstance(agent, ActorCritic) else agent.learn
+        return agent, clocked(lambda: learn(moves))
+
+    fitted(PILOTS_SEED, 1_000)  # compiles
+    taken = fitted(PILOTS_SEED, pilot)[1]["processor"]
+    moves, found = int(pilot * settings["seconds"] / taken), []
+    for seed in range(settings["seeds"]):
+        agent, spent = fitted(seed, moves)
+        found.append({**score(agent, {**settings, "seed": seed}), **spent})
+    return {"fits": found}
+
+
+def ours(settings: dict) -> ActorCritic:
+    """An agent of an entrant of our own."""
     more, options = ENTRANTS[settings["entrant"]]
     workers = settings["workers"]
     agent = ActorCritic(
@@ -42,28 +63,13 @@ def ours(settings: dict) -> dict:
     )  # fmt: skip
     if options is not None:
         agent.set_params(engine="mpi", cluster=Cluster(**options(workers)))
-    spent = fit_for(settings["seconds"], PILOT, agent.fit)
-    score = agent.evaluate(EPISODES, random_state=settings["seed"]).mean()
-    return {"score": float(score), "moves": agent.n_moves_, **spent}
+    return agent
 
 
-def peer(settings: dict) -> dict:
-    """Of stable-baselines3."""
-    model = None
-
-    def fit(moves):
-        nonlocal model
-        model = stable_baselines.new(settings).learn(moves)
-
-    spent = fit_for(settings["seconds"], PEERS_PILOT, fit)
-    return {**stable_baselines.result(model, settings), **spent}
-
-
-def fit_for(seconds: float, pilot: int, fit: Callable[[int], object]) -> dict:
-    """``fit(moves)`` for about so many processor seconds; what it really took of both clocks."""
-    fit(1_000)  # compiles
-    taken = clocked(lambda: fit(pilot))["processor"]
-    return clocked(lambda: fit(max(1, int(pilot * seconds / taken))))
+def score(agent: ActorCritic, settings: dict) -> dict:
+    """Mean return of the last parameters, moves."""
+    returns = agent.evaluate(EPISODES, random_state=settings["seed"])
+    return {"score": float(returns.mean()), "moves": agent.n_moves_}
 
 
 def clocked(call: Callable[[], object]) -> dict:

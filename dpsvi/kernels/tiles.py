@@ -1,8 +1,9 @@
 """Products of small dense matrices, compiled: ``y += a b``, without a thread of their own.
 
-A tile of the result, 4 rows by 16 columns, stays in registers while all of the inner dimension goes
-by, which the compiler does not find by itself.  A library of linear algebra would bring threads of
-its own, beside those that play.
+A tile of the result, 8 rows by 16 columns, stays in registers while all of the inner dimension goes
+by, which the compiler does not find by itself.  With 4 rows a step waits for loads that cross lines
+of the cache, as those of most parts of a longer array do.  A library of linear algebra would bring
+threads of its own, beside those that play.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numba.extending import intrinsic
 
 from dpsvi.kernels.jit import kernel
 
-_ROWS, _COLUMNS = 4, 16
+_COLUMNS = 16
 
 
 def _tile(n_rows: int):
@@ -71,7 +72,7 @@ def _tile(n_rows: int):
     return tile
 
 
-_four, _one = _tile(_ROWS), _tile(1)
+_eight, _four, _one = _tile(8), _tile(4), _tile(1)
 
 
 @kernel
@@ -86,11 +87,13 @@ def add_product(a, row_a, inner_a, b, y, rows, columns, inner):
         Of shapes (inner, columns) and (rows, columns), by rows.
     """
     wide = columns - columns % _COLUMNS
-    tall = rows - rows % _ROWS
+    eights, fours = rows - rows % 8, rows - rows % 4
     for k in range(0, wide, _COLUMNS):
-        for i in range(0, tall, _ROWS):
+        for i in range(0, eights, 8):
+            _eight(a, i * row_a, row_a, inner_a, b, k, columns, y, i * columns + k, columns, inner)
+        for i in range(eights, fours, 4):
             _four(a, i * row_a, row_a, inner_a, b, k, columns, y, i * columns + k, columns, inner)
-        for i in range(tall, rows):
+        for i in range(fours, rows):
             _one(a, i * row_a, row_a, inner_a, b, k, columns, y, i * columns + k, columns, inner)
     if wide == columns:
         return

@@ -32,17 +32,10 @@ def backward(theta, net, x, hidden, out, n, gradient, above, below, transposed):
     inputs = int(net[FIRST + n_layers - 1]) if n_layers else int(net[INPUTS])
     source = hidden[n * (before - inputs) : n * before] if n_layers else x
     at -= n_outputs * (inputs + 1)
-    for e in range(n):
-        h, d = source[e * inputs : (e + 1) * inputs], above[e * inputs : (e + 1) * inputs]
-        d[:] = 0
-        for a in range(n_outputs):
-            delta = out[e * n_outputs + a]
-            row = theta[at + a * inputs : at + (a + 1) * inputs]
-            into = gradient[at + a * inputs : at + (a + 1) * inputs]
-            for k in range(inputs):
-                into[k] += delta * h[k]
-                d[k] += delta * row[k]
-            gradient[at + n_outputs * inputs + a] += delta
+    add_product(out, 1, n_outputs, source, gradient[at:], n_outputs, inputs, n)
+    _add_rows(out, gradient[at + n_outputs * inputs :], n, n_outputs)
+    above[: n * inputs] = 0
+    add_product(out, n_outputs, 1, theta[at:], above, n, inputs, n_outputs)
     for below_top in range(n_layers):
         layer = n_layers - 1 - below_top
         width = int(net[FIRST + layer])
@@ -90,15 +83,15 @@ def _add_rows(delta, total, n, width):
 def _dense_back(x, delta, inputs, width, n, gradient):
     """Add the gradient of the first layer: ``x^T delta``, and the sums of `delta` behind it."""
     _add_rows(delta, gradient[inputs * width :], n, width)
-    whole = n - n % 4
-    for e in range(0, whole, 4):  # four at a time, as in `_multiply`
+    whole, zero = n - n % 4, x.dtype.type(0)
+    for e in range(0, whole, 4):  # a row of the gradient is loaded and stored once for four
         d0, d1 = delta[e * width : (e + 1) * width], delta[(e + 1) * width : (e + 2) * width]
         d2, d3 = delta[(e + 2) * width : (e + 3) * width], delta[(e + 3) * width : (e + 4) * width]
         for i in range(inputs):
             first = e * inputs + i
             x0, x1 = x[first], x[first + inputs]
             x2, x3 = x[first + 2 * inputs], x[first + 3 * inputs]
-            if x0 != 0 or x1 != 0 or x2 != 0 or x3 != 0:
+            if x0 != zero or x1 != zero or x2 != zero or x3 != zero:
                 into = gradient[i * width : (i + 1) * width]
                 for k in range(width):
                     into[k] += x0 * d0[k] + x1 * d1[k] + x2 * d2[k] + x3 * d3[k]
@@ -106,7 +99,7 @@ def _dense_back(x, delta, inputs, width, n, gradient):
         d = delta[e * width : (e + 1) * width]
         for i in range(inputs):
             value = x[e * inputs + i]
-            if value != 0:
+            if value != zero:
                 into = gradient[i * width : (i + 1) * width]
                 for k in range(width):
                     into[k] += value * d[k]

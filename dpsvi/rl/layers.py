@@ -105,14 +105,14 @@ def _multiply(x, w, y, inputs, width, lo, hi):
     Four rows of `w` at a time: they stay in the cache while all rows of `y` take from them, and a
     row of `y` is loaded and stored once for the four.
     """
-    whole = inputs - inputs % 4
+    whole, zero = inputs - inputs % 4, x.dtype.type(0)
     for i in range(0, whole, 4):
         w0, w1 = w[i * width : (i + 1) * width], w[(i + 1) * width : (i + 2) * width]
         w2, w3 = w[(i + 2) * width : (i + 3) * width], w[(i + 3) * width : (i + 4) * width]
         for e in range(lo, hi):
             first = e * inputs + i
             x0, x1, x2, x3 = x[first], x[first + 1], x[first + 2], x[first + 3]
-            if x0 != 0 or x1 != 0 or x2 != 0 or x3 != 0:
+            if x0 != zero or x1 != zero or x2 != zero or x3 != zero:
                 target = y[e * width : (e + 1) * width]
                 for k in range(width):
                     target[k] += x0 * w0[k] + x1 * w1[k] + x2 * w2[k] + x3 * w3[k]
@@ -120,7 +120,7 @@ def _multiply(x, w, y, inputs, width, lo, hi):
         row = w[i * width : (i + 1) * width]
         for e in range(lo, hi):
             value = x[e * inputs + i]
-            if value != 0:
+            if value != zero:
                 target = y[e * width : (e + 1) * width]
                 for k in range(width):
                     target[k] += value * row[k]

@@ -85,17 +85,17 @@ def derive(out, n, n_actions, actions, returns, entropy, value):
         first = m * n_outputs
         critic = out[first + n_actions]
         advantage = returns[m] - critic
-        log_total = out[first + best(out, first, n_actions)]
-        total = 0.0
+        most = out[first + best(out, first, n_actions)]
+        total, mean = 0.0, 0.0
         for a in range(n_actions):
-            total += math.exp(out[first + a] - log_total)
-        log_total += math.log(total)
-        policy_entropy = 0.0
+            logit = out[first + a] - most
+            odds = math.exp(logit)
+            total += odds
+            mean += odds * logit
+        log_total = math.log(total)
+        policy_entropy = log_total - mean / total
         for a in range(n_actions):
-            log_p = out[first + a] - log_total
-            policy_entropy -= math.exp(log_p) * log_p
-        for a in range(n_actions):
-            log_p = out[first + a] - log_total
+            log_p = out[first + a] - most - log_total
             p = math.exp(log_p)
             chosen = 1.0 if a == int(actions[m]) else 0.0
             out[first + a] = share * (

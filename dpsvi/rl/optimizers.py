@@ -18,14 +18,16 @@ SGD, RMSPROP, ADAM, MOMENTUM = range(4)
 
 
 @kernel
-def direct(kind, gradient, kept, first, second, epsilon):
-    """Replace `gradient` by the direction of a step of gradient descent.
+def direct(kind, gradient, scale, kept, first, second, epsilon):
+    """Replace `gradient` by where a step of gradient descent on `scale` times it goes.
 
     Parameters
     ----------
     kind : int
         Place of the optimiser in `NAMES`.
     gradient : float32, (n,)
+    scale : float
+        Here, so that a long gradient is read and written once.
     kept : float32, (m * n,)
         What the optimiser keeps, 0 at first; updated.
     first : float, in [0, 1)
@@ -37,21 +39,22 @@ def direct(kind, gradient, kept, first, second, epsilon):
         Added to the root of the mean square; inside of the root by ``rmsprop``.
     """
     n, real = gradient.shape[0], gradient.dtype.type
-    a, b, e = real(first), real(second), real(epsilon)
+    s, a, b, e = real(scale), real(first), real(second), real(epsilon)
     rest_a, rest_b, one = real(1.0 - first), real(1.0 - second), real(1.0)
     mean = kept[:n]
     # RACE: other threads of the worker update what is kept meanwhile; some updates are lost.
     if kind == SGD or kind == MOMENTUM:
         for k in range(n):
-            mean[k] = a * mean[k] + gradient[k]
-            gradient[k] = mean[k]
+            mean[k] = a * mean[k] + s * gradient[k]
+            gradient[k] = -mean[k]
     elif kind == RMSPROP:
         kept[n] += one
         # As if the mean square had been 1 at first: the first steps are not larger than others.
         e += real(second ** float(kept[n]))
         for k in range(n):
-            mean[k] = b * mean[k] + rest_b * gradient[k] * gradient[k]
-            gradient[k] /= math.sqrt(mean[k] + e)
+            g = s * gradient[k]
+            mean[k] = b * mean[k] + rest_b * g * g
+            gradient[k] = -g / math.sqrt(mean[k] + e)
     else:
         squares = kept[n : 2 * n]
         kept[2 * n] += one
@@ -61,6 +64,7 @@ def direct(kind, gradient, kept, first, second, epsilon):
         rate = root / real(1.0 - first**steps)
         e *= root
         for k in range(n):
-            mean[k] = a * mean[k] + rest_a * gradient[k]
-            squares[k] = b * squares[k] + rest_b * gradient[k] * gradient[k]
-            gradient[k] = rate * mean[k] / (math.sqrt(squares[k]) + e)
+            g = s * gradient[k]
+            mean[k] = a * mean[k] + rest_a * g
+            squares[k] = b * squares[k] + rest_b * g * g
+            gradient[k] = -rate * mean[k] / (math.sqrt(squares[k]) + e)

@@ -62,7 +62,7 @@ def read(flat, scale, theta):
 
 
 def rollout(shared, scale, hyper, items, batch, work):
-    """Template, a local step: play some moves of each game, and write minus the direction.
+    """Template, a local step: play some moves of each game, and write where the parameters go.
 
     Alg. 9, lines 5 to 24 of the paper: the parameters are read once, at the beginning.  A game goes
     on where the thread's last step has left it; the item only numbers the step.  With a queue they
@@ -132,7 +132,7 @@ def rollout(shared, scale, hyper, items, batch, work):
 
 @kernel
 def learn(shared, hyper, work):
-    """Write minus the direction that the moves of :func:`rollout` call for."""
+    """Write where the moves of :func:`rollout` say that the parameters go."""
     net, n_games = hyper[NETWORK:], int(hyper[N_GAMES])
     n, n_actions = n_games * int(hyper[N_MOVES]), sizes(net)[1]
     found = parts(work.scratch, hyper)
@@ -144,21 +144,18 @@ def learn(shared, hyper, work):
         derive(out, n, n_actions, actions, returns, hyper[ENTROPY], hyper[VALUE])
     gradient = work.stats.reshape(-1)[: theta.shape[0]]
     backward(theta, net, x, hidden, out, n, gradient, above, below, transposed)
+    shrink = 1.0
     if hyper[CLIP] > 0:
-        norm = gradient.dtype.type(0)
+        square = gradient.dtype.type(0)
         for k in range(gradient.shape[0]):
-            norm += gradient[k] * gradient[k]
-        norm = math.sqrt(norm)
+            square += gradient[k] * gradient[k]
+        norm = math.sqrt(square)
         if norm > hyper[CLIP]:
-            shrink = gradient.dtype.type(hyper[CLIP] / norm)
-            for k in range(gradient.shape[0]):
-                gradient[k] *= shrink
+            shrink = hyper[CLIP] / norm
     direct(
-        int(hyper[OPTIMIZER]), gradient, shared.optimizer.reshape(-1), hyper[FIRST],
+        int(hyper[OPTIMIZER]), gradient, shrink, shared.optimizer.reshape(-1), hyper[FIRST],
         hyper[SECOND], hyper[EPSILON],
     )  # fmt: skip
-    for k in range(gradient.shape[0]):
-        gradient[k] = -gradient[k]
     for i in range(work.touched.shape[0]):
         work.touched[i] = i
 

@@ -10,14 +10,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from experiments.hsa2c import atari, figure5, figure6, minatar, replicas, speed, table
+from experiments.hsa2c import atari, figure5, figure6, minatar, replicas, seconds, speed, table
 from experiments.hsa2c.runs import Runs
 from experiments.provenance import described, provenance
 
 OUT = Path("experiments/results/hsa2c")
 PARTS = {
-    "figure5": figure5, "figure6": figure6, "table": table, "speed": speed, "minatar": minatar,
-    "replicas": replicas, "atari": atari,
+    "figure5": figure5, "figure6": figure6, "table": table, "seconds": seconds, "speed": speed,
+    "minatar": minatar, "replicas": replicas, "atari": atari,
 }  # fmt: skip
 
 
@@ -30,9 +30,11 @@ def main(argv=None) -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--nodes", type=lambda text: tuple(map(int, text.split(","))))
     parser.add_argument("--exchanges", type=int, default=8, help="of a worker (figure5)")
-    parser.add_argument("--most-moves", type=int, default=600_000, help="of a fit (figure6)")
     parser.add_argument("--moves", type=int, default=300_000, help="of a fit (others)")
-    parser.add_argument("--environments", default="cartpole,breakout", help="of the table")
+    parser.add_argument(
+        "--environments", default="cartpole,breakout", help="of the tables, figure6"
+    )
+    parser.add_argument("--processor-seconds", type=float, default=5.0, help="of seconds")
     parser.add_argument("--game", default="pong", help="of atari")
     parser.add_argument("--frames", type=int, default=10_000_000, help="of a fit (atari)")
     parser.add_argument("--out", type=Path, default=OUT)

@@ -1,49 +1,98 @@
 """Figure 6: seconds to a score over nodes and B, on the paced cluster.
 
-The score is a mean return of 475 on CartPole, of greedy episodes with the master's parameters.
-Each (n, B) chooses its learning rate and the master's rate from the same few pairs, by the mean
-seconds of fits with other seeds, in which one that does not arrive counts as the limit.  Local
-steps are small, since the moves of many workers come together at the master.
+The score is a mean return of greedy episodes with the master's parameters.  Each (n, B) chooses
+its learning rate, the master's rate and how long they fall from the same few, by the mean seconds
+of fits with other seeds, in which one that does not arrive counts as the limit.  Local steps are
+small, since the moves of many workers come together at the master.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from experiments.figures.draw import pyplot
 from experiments.hsa2c import paced
 from experiments.hsa2c.runs import Runs
 
-SETTINGS = {
-    "environment": "cartpole", "hidden": [64, 64], "n_games": 2, "n_moves": 16, "gamma": 0.995,
-    "entropy": 0.0, "link": "1 Gbit/s",
+EPISODES = 20
+
+
+class Problem(NamedTuple):
+    """What is learned, on which clusters, and when it counts as learned.
+
+    Parameters
+    ----------
+    settings : dict
+        Of all fits, as :func:`experiments.hsa2c.paced.agent` takes them.
+    target, on_the_way : float
+        The score, and a lower one whose times are told beside.
+    nodes, local_steps : tuple of int
+        n and B.
+    rates : callable(n) -> list of (float, float, int)
+        Learning rates, the master's rates, and the moves over which they fall to nothing, at which
+        a fit ends, that are tried.
+    tuning_seeds : tuple of int
+    between : int
+        Moves between two looks.
+    limit : float
+        Seconds of the cluster, after which a fit is cut.
+    alone_steps : tuple of (int, int)
+        Games and moves of each, of one node alone that has more time, `alone_limit`, more rates,
+        `alone_rates`, and larger steps: what it could do at its best.
+    """
+
+    settings: dict
+    target: float
+    on_the_way: float
+    nodes: tuple[int, ...]
+    local_steps: tuple[int, ...]
+    rates: Callable[[int], list[tuple[float, float, int]]]
+    tuning_seeds: tuple[int, ...]
+    between: int
+    limit: float
+    alone_steps: tuple[tuple[int, int], ...]
+    alone_rates: tuple[float, ...]
+    alone_limit: float
+
+    @property
+    def never(self) -> float:
+        """Where the picture puts those that did not arrive."""
+        return 1.3 * self.limit
+
+
+def _cartpole_rates(n: int) -> list[tuple[float, float, int]]:
+    """A mean of n updates, and more."""
+    found = [(0.01, 1 / n, 600_000), (0.005, 1 / n, 600_000)]
+    return [*found, (0.005, 1 / math.sqrt(n), 600_000)] if n > 1 else found
+
+
+PROBLEMS = {
+    "cartpole": Problem(
+        {
+            "environment": "cartpole", "hidden": [64, 64], "n_games": 2, "n_moves": 16,
+            "gamma": 0.995, "entropy": 0.0, "link": "1 Gbit/s",
+        },
+        target=475.0, on_the_way=350.0, nodes=(1, 2, 4, 8, 16), local_steps=(1, 4, 16, 64, 256),
+        rates=_cartpole_rates, tuning_seeds=(100, 101), between=5_000, limit=75.0,
+        alone_steps=((2, 16), (8, 8)), alone_rates=(0.01, 0.005, 0.002), alone_limit=300.0,
+    ),
 }  # fmt: skip
-NODES = (1, 2, 4, 8, 16)
-LOCAL_STEPS = (1, 4, 16, 64, 256)
-TUNING_SEEDS = (100, 101)
-TARGET, EPISODES = 475.0, 20
-ON_THE_WAY = 350.0  # another score, whose times are told beside
-BETWEEN = 5_000  # moves between two looks
-LIMIT = 75.0  # seconds of the cluster, after which a fit is cut
-# One node alone, with more time, more rates, and larger steps: what it could do at its best.
-ALONE_STEPS = ((2, 16), (8, 8))
-ALONE_RATES = (0.01, 0.005, 0.002)
-ALONE_LIMIT = 300.0
-_NEVER = 1.3 * LIMIT  # where the picture puts those that did not arrive
-
-
-def rates(n: int) -> list[tuple[float, float]]:
-    """Learning rates and the master's rates that are tried: a mean of n updates, and more."""
-    pairs = [(0.01, 1 / n), (0.005, 1 / n)]
-    return [*pairs, (0.005, 1 / math.sqrt(n))] if n > 1 else pairs
 
 
 def make(runs: Runs, args) -> list[dict]:
-    """A row for each n and B, with what was chosen and a result for each seed."""
-    cells = [(n, B) for n in args.nodes or NODES for B in LOCAL_STEPS]
-    chosen = {cell: choose(runs, *cell, args) for cell in cells}
+    """A row for each problem, n and B, with what was chosen and a result for each seed."""
+    names = [name for name in args.environments.split(",") if name in PROBLEMS]
+    return [row for name in names for row in rows_of(PROBLEMS[name], runs, args)]
+
+
+def rows_of(problem: Problem, runs: Runs, args) -> list[dict]:
+    """Those of a problem."""
+    cells = [(n, B) for n in args.nodes or problem.nodes for B in problem.local_steps]
+    chosen = {cell: choose(problem, runs, *cell) for cell in cells}
     results: dict = {cell: [] for cell in cells}
     for seed in range(args.seeds):  # all cells first: they are even when the command is stopped
         for cell in cells:
@@ -51,18 +100,18 @@ def make(runs: Runs, args) -> list[dict]:
                 found = runs.get(seconds_to_score, {**chosen[cell], "seed": seed})
                 results[cell] += [found] if found is not None else []
     rows = [{**chosen[cell], "results": results[cell]} for cell in cells if results[cell]]
-    return rows + alone(runs, args)
+    return rows + alone(problem, runs, args)
 
 
-def alone(runs: Runs, args) -> list[dict]:
+def alone(problem: Problem, runs: Runs, args) -> list[dict]:
     """Rows of one node that exchanges seldom, told apart by their ``limit``."""
     rows = []
-    for n_games, n_moves in ALONE_STEPS:
-        for learning_rate in ALONE_RATES:
+    for n_games, n_moves in problem.alone_steps:
+        for learning_rate in problem.alone_rates:
             row = {
-                **SETTINGS, "n_games": n_games, "n_moves": n_moves, "n": 1, "B": 16,
-                "learning_rate": learning_rate, "most_moves": args.most_moves,
-                "limit": ALONE_LIMIT,
+                **problem.settings, "n_games": n_games, "n_moves": n_moves, "n": 1, "B": 16,
+                "learning_rate": learning_rate, "most_moves": problem.rates(1)[0][2],
+                "limit": problem.alone_limit,
             }  # fmt: skip
             found = [runs.get(seconds_to_score, {**row, "seed": s}) for s in range(args.seeds)]
             if None not in found:
@@ -70,18 +119,18 @@ def alone(runs: Runs, args) -> list[dict]:
     return rows
 
 
-def choose(runs: Runs, n: int, B: int, args) -> dict | None:
+def choose(problem: Problem, runs: Runs, n: int, B: int) -> dict | None:
     """Settings of (n, B) with the rates that were the soonest; None if nothing was tried."""
     best = None
-    for learning_rate, global_rate in rates(n):
+    for learning_rate, global_rate, most_moves in problem.rates(n):
         settings = {
-            **SETTINGS, "n": n, "B": B, "learning_rate": learning_rate,
-            "global_rate": global_rate, "most_moves": args.most_moves,
+            **problem.settings, "n": n, "B": B, "learning_rate": learning_rate,
+            "global_rate": global_rate, "most_moves": most_moves,
         }  # fmt: skip
-        tried = [runs.get(seconds_to_score, {**settings, "seed": s}) for s in TUNING_SEEDS]
+        tried = [runs.get(seconds_to_score, {**settings, "seed": s}) for s in problem.tuning_seeds]
         if None in tried:
             continue
-        mean = statistics.mean(r["seconds"] if r["arrived"] else LIMIT for r in tried)
+        mean = statistics.mean(r["seconds"] if r["arrived"] else problem.limit for r in tried)
         if best is None or mean < best[0]:
             best = mean, settings
     return None if best is None else best[1]
@@ -89,17 +138,18 @@ def choose(runs: Runs, n: int, B: int, args) -> dict | None:
 
 def seconds_to_score(settings: dict) -> dict:
     """Seconds of the cluster, moves and exchanges until the score is there, or until the end."""
-    most, limit = settings["most_moves"], settings.get("limit", LIMIT)
+    problem, most = PROBLEMS[settings["environment"]], settings["most_moves"]
+    limit = settings.get("limit", problem.limit)
     agent = paced.agent(
         settings, learning_rate=settings["learning_rate"], gamma=settings["gamma"],
-        entropy=settings["entropy"], target=TARGET, n_episodes=EPISODES,
-        n_evaluations=max(1, most // BETWEEN),
+        entropy=settings["entropy"], target=problem.target, n_episodes=EPISODES,
+        n_evaluations=max(1, most // problem.between),
         callbacks=[lambda entry, agent: entry["seconds"] > limit],
     ).fit(most)  # fmt: skip
     last = agent.history_[-1]
-    seen = (e["seconds"] for e in agent.history_ if e["score"] >= ON_THE_WAY)
+    seen = (e["seconds"] for e in agent.history_ if e["score"] >= problem.on_the_way)
     return {
-        "arrived": last["score"] >= TARGET and last["seconds"] <= limit,
+        "arrived": last["score"] >= problem.target and last["seconds"] <= limit,
         "seconds": last["seconds"], "moves": last["moves"],
         "exchanges": len(agent.exchanges_["exchanges"]), "on_the_way": next(seen, None),
         "best": max(entry["score"] for entry in agent.history_),
@@ -118,31 +168,43 @@ def median_on_the_way(row: dict) -> float:
 
 
 def table(rows: list[dict]) -> list[str]:
-    """Lines of Markdown: medians over the seeds, and what was chosen; then one node alone."""
+    """Lines of Markdown, for each environment."""
+    environments = dict.fromkeys(row["environment"] for row in rows)
+    return [line for name in environments for line in _table(PROBLEMS[name], _of(rows, name))]
+
+
+def _of(rows: list[dict], environment: str) -> list[dict]:
+    return [row for row in rows if row["environment"] == environment]
+
+
+def _table(problem: Problem, rows: list[dict]) -> list[str]:
+    """Medians over the seeds, and what was chosen; then one node alone."""
+    games, moves = problem.settings["n_games"], problem.settings["n_moves"]
     lines = [
-        f"Seconds of the cluster to a mean return of {TARGET:g}, SIMULATED; medians over seeds, of "
-        f"which those that did not arrive in {LIMIT:g} s count as infinite.  The master has no "
-        "momentum.", "",
+        f"Seconds of the cluster to a mean return of {problem.target:g} on "
+        f"{problem.settings['environment']}, SIMULATED; steps of {games} games by {moves} moves.  "
+        f"Medians over seeds, of which those that did not arrive in {problem.limit:g} s count as "
+        "infinite.  The master has no momentum; a fall is of both rates, in moves.", "",
         f"| n | B | seeds that arrived | seconds (range) | moves | exchanges | seconds to "
-        f"{ON_THE_WAY:g} | learning rate | global rate |",
-        "|---|---|---|---:|---:|---:|---:|---:|---:|",
+        f"{problem.on_the_way:g} | learning rate | global rate | fall |",
+        "|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]  # fmt: skip
     for row in (row for row in rows if "limit" not in row):
         lines.append(
             f"| {row['n']} | {row['B']} | {_times(row)} | {row['learning_rate']:g} "
-            f"| {row['global_rate']:.3g} |"
+            f"| {row['global_rate']:.3g} | {row['most_moves']:,} |"
         )
     lines += [
-        "", f"One node alone, for up to {ALONE_LIMIT:g} s.", "",
+        "", f"One node alone, for up to {problem.alone_limit:g} s.", "",
         f"| games | moves of each | seeds that arrived | seconds (range) | moves | exchanges "
-        f"| seconds to {ON_THE_WAY:g} | learning rate |",
+        f"| seconds to {problem.on_the_way:g} | learning rate |",
         "|---|---|---|---:|---:|---:|---:|---:|",
     ]  # fmt: skip
     for row in (row for row in rows if "limit" in row):
         lines.append(
             f"| {row['n_games']} | {row['n_moves']} | {_times(row)} | {row['learning_rate']:g} |"
         )
-    return lines
+    return [*lines, ""]
 
 
 def _times(row: dict) -> str:
@@ -162,39 +224,50 @@ def _number(value: float, form: str) -> str:
 
 
 def draw(rows: list[dict], path: Path) -> None:
-    """Seconds over nodes for each B, every seed a dot; and over B for each n."""
+    """For each environment: seconds over nodes for each B, every seed a dot; and over B."""
     plt, rows = pyplot(), [row for row in rows if "limit" not in row]
-    figure, axes = plt.subplots(1, 2, figsize=(11.5, 4.6), sharey=True)
-    for axis, x, series, apart in zip(axes, ("n", "B"), ("B", "n"), (1.09, 1.25), strict=True):
-        xs = sorted({row[x] for row in rows})
-        names = sorted({row[series] for row in rows})
-        for number, name in enumerate(names):
-            colour, shift = f"C{number}", apart ** (number - (len(names) - 1) / 2)
-            mine = sorted((r for r in rows if r[series] == name), key=lambda r: r[x])
-            axis.plot(
-                [r[x] * shift for r in mine], [median(r, "seconds") for r in mine], "-_",
-                color=colour, markersize=12, label=f"{series} = {name}",
-            )  # fmt: skip
-            for row in mine:
-                there = [r["seconds"] for r in row["results"] if r["arrived"]]
-                axis.plot([row[x] * shift] * len(there), there, "o", color=colour, markersize=4,
-                          alpha=0.7)  # fmt: skip
-                if missing := len(row["results"]) - len(there):
-                    axis.text(row[x] * shift, _NEVER, missing, color=colour, fontsize=8,
-                              ha="center", va="center")  # fmt: skip
-        axis.set(xscale="log", yscale="log", xlabel={"n": "nodes", "B": "B, local steps"}[x])
-        axis.set_xticks(xs, [str(value) for value in xs])
-        ticks = [5, 10, 20, 40, LIMIT]
-        axis.set_yticks([*ticks, _NEVER], [*(f"{tick:g}" for tick in ticks), "never"])
-        axis.set_ylim(ticks[0], 1.15 * _NEVER)
-        axis.minorticks_off()
-        axis.grid(alpha=0.3)
-        axis.legend(fontsize=8)
-    axes[0].set_ylabel(f"seconds to {TARGET:g}")
+    names = list(dict.fromkeys(row["environment"] for row in rows))
+    figure, axes = plt.subplots(len(names), 2, figsize=(11.5, 4.3 * len(names)), squeeze=False)
+    for name, pair in zip(names, axes, strict=True):
+        for axis, x, series in zip(pair, ("n", "B"), ("B", "n"), strict=True):
+            _panel(axis, PROBLEMS[name], _of(rows, name), x, series)
+        pair[0].set_ylabel(f"{name}: seconds to {PROBLEMS[name].target:g}")
     figure.suptitle(
-        "Figure 6: seconds to a mean return of 475, CartPole, 1 Gbit/s (SIMULATED; lines: medians; "
-        "numbers: seeds that did not arrive)", fontsize=11,
+        "Figure 6: seconds to a score, 1 Gbit/s (SIMULATED; lines: medians; numbers: seeds that "
+        "did not arrive)", fontsize=11,
     )  # fmt: skip
     figure.tight_layout()
     figure.savefig(path, dpi=120)
     plt.close(figure)
+
+
+def _panel(axis, problem: Problem, rows: list[dict], x: str, series: str) -> None:
+    """Seconds over n for each B, or over B for each n."""
+    xs = sorted({row[x] for row in rows})
+    names = sorted({row[series] for row in rows})
+    for number, name in enumerate(names):
+        apart = 1.09 if x == "n" else 1.25
+        colour, shift = f"C{number}", apart ** (number - (len(names) - 1) / 2)
+        mine = sorted((r for r in rows if r[series] == name), key=lambda r: r[x])
+        axis.plot(
+            [r[x] * shift for r in mine], [median(r, "seconds") for r in mine], "-_",
+            color=colour, markersize=12, label=f"{series} = {name}",
+        )  # fmt: skip
+        for row in mine:
+            there = [r["seconds"] for r in row["results"] if r["arrived"]]
+            axis.plot(
+                [row[x] * shift] * len(there), there, "o", color=colour, markersize=4, alpha=0.7
+            )
+            if missing := len(row["results"]) - len(there):
+                axis.text(
+                    row[x] * shift, problem.never, missing, color=colour, fontsize=8, ha="center",
+                    va="center",
+                )  # fmt: skip
+    axis.set(xscale="log", yscale="log", xlabel={"n": "nodes", "B": "B, local steps"}[x])
+    axis.set_xticks(xs, [str(value) for value in xs])
+    ticks = [problem.limit / 2**k for k in range(4, -1, -1)]
+    axis.set_yticks([*ticks, problem.never], [*(f"{tick:.3g}" for tick in ticks), "never"])
+    axis.set_ylim(ticks[0], 1.15 * problem.never)
+    axis.minorticks_off()
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=8)

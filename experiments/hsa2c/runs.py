@@ -30,14 +30,16 @@ class Runs:
                 self._found[_key(entry["run"])] = entry["result"]
                 self._note(entry["from"])
 
-    def get(self, function: Callable[[dict], dict], settings: dict) -> dict | None:
+    def get(
+        self, function: Callable[[dict], dict], settings: dict, possible: bool = True
+    ) -> dict | None:
         """The result of ``function(settings)``, from the file if it is there.
 
-        None where it is not, and nothing is to be run.
+        None where it is not, and nothing is to be run, or this is not `possible` here.
         """
         run = {"what": function.__name__, **settings}
         key = _key(run)
-        if key not in self._found and not self.redraw:
+        if key not in self._found and possible and not self.redraw:
             result = function(settings)
             self._found[key] = result
             entry = {"run": run, "result": result, "from": self.source}

@@ -2,21 +2,22 @@
 
 Those with workers are simulated, four of them on the paced cluster with a link of 1 Gbit/s, and
 the seconds are its; one thread is a worker of it that sends nothing, and PA3C and GA3C are two
-threads of this machine.  The learning rate of each is chosen from the same grid with another seed.
-The score is that of the last parameters, of 100 fresh greedy episodes.  The master of HSA2C has no
-momentum here.
+threads of this machine.  The learning rate of each is chosen from the same grid with another seed;
+that of stable-baselines3 is its own.  The score is that of the last parameters, of 100 fresh greedy
+episodes.  The master of HSA2C has no momentum here.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Callable
 
 from scipy import stats
 
 from dpsvi.rl import ActorCritic
 from dpsvi.rl.algorithms import ALGORITHMS
-from experiments.hsa2c import paced
+from experiments.hsa2c import paced, stable_baselines
 from experiments.hsa2c.runs import Runs
 
 WORKERS = 4
@@ -24,24 +25,36 @@ LEARNING_RATES = (0.01, 0.005, 0.002, 0.001)
 TUNING_SEED = 100
 EPISODES = 100
 HIDDEN = {"cartpole": (64, 64), "breakout": (128,)}
-# Every entrant has its algorithm's number of games, and what is said here.
-_MEAN = {"strategy": "momentum", "strategy_options": {"momentum": 0.0}, "global_rate": 1 / WORKERS}
-ENTRANTS = {
+
+
+def _mean(n: int) -> dict:
+    """Options of a master that moves by the mean of its n workers."""
+    return {"strategy": "momentum", "strategy_options": {"momentum": 0.0}, "global_rate": 1 / n}
+
+
+def _displacement(n: int) -> dict:
+    return {"strategy": "displacement", "global_rate": 1 / n}
+
+
+def _named(strategy: str) -> Callable[[int], dict]:
+    return lambda n: {"strategy": strategy}
+
+
+# Every entrant has its algorithm's number of games, and what is said here; then the options of a
+# cluster of n workers, if there are some.
+ENTRANTS: dict[str, tuple[dict, Callable[[int], dict] | None]] = {
     "A2C, one thread": ({"algorithm": "hsa2c", "engine": "serial"}, None),
-    "HSA2C, B = 16": ({"algorithm": "hsa2c", "local_steps": 16}, _MEAN),
-    "HSA2C, B = 1": ({"algorithm": "hsa2c", "local_steps": 1}, _MEAN),
+    "HSA2C, B = 16": ({"algorithm": "hsa2c", "local_steps": 16}, _mean),
+    "HSA2C, B = 1": ({"algorithm": "hsa2c", "local_steps": 1}, _mean),
     "HSA2C, B = 1, synchronous": (
-        {"algorithm": "hsa2c", "local_steps": 1}, {"strategy": "local_sgd"},
+        {"algorithm": "hsa2c", "local_steps": 1}, _named("local_sgd"),
     ),
     "PA3C": ({"algorithm": "pa3c", "engine": "threads", "n_jobs": 2}, None),
     "GA3C": ({"algorithm": "ga3c", "engine": "threads", "n_jobs": 2}, None),
-    "PAAC": ({"algorithm": "paac", "n_games": 32 // WORKERS}, {"strategy": "local_sgd"}),
-    "GALA": ({"algorithm": "gala"}, {"strategy": "gala"}),
-    "DA3C": (
-        {"algorithm": "da3c", "n_games": 4},
-        {"strategy": "displacement", "global_rate": 1 / WORKERS},
-    ),
-}
+    "PAAC": ({"algorithm": "paac"}, _named("local_sgd")),
+    "GALA": ({"algorithm": "gala"}, _named("gala")),
+    "DA3C": ({"algorithm": "da3c", "n_games": 4}, _displacement),
+}  # fmt: skip
 GAMES = ("Pong", "Boxing", "Seaquest", "Space Invaders", "Amidar", "Qbert")
 LOST, ABSENT = "lost", "not given"
 # What is known of the paper's rows; numbers with a question mark are from memory, unchecked.
@@ -55,14 +68,27 @@ PAPER = {
 
 
 def make(runs: Runs, args) -> list[dict]:
-    """A row for each environment and entrant."""
-    cells = [(e, name) for e in args.environments.split(",") for name in ENTRANTS]
+    """A row for each environment and entrant; the last of an environment is of its peer."""
     rows = []
-    for environment, entrant in cells:
-        more = ENTRANTS[entrant][0]
-        games = more.get("n_games") or ALGORITHMS[more["algorithm"]].n_games
+    for environment in args.environments.split(","):
+        rows += ours(runs, environment, args)
+        told = {"environment": environment, "moves": args.moves}
+        found = [
+            runs.get(stable_baselines.peer, {**told, "seed": s}, stable_baselines.installed())
+            for s in range(args.seeds)
+        ]  # fmt: skip
+        found = [one for one in found if one is not None]
+        rows.append({**told, "entrant": stable_baselines.NAME, "results": found})
+    return rows
+
+
+def ours(runs: Runs, environment: str, args) -> list[dict]:
+    """A row for each entrant of our own."""
+    rows = []
+    for entrant, (more, options) in ENTRANTS.items():
         settings = {
-            "environment": environment, "entrant": entrant, "moves": args.moves, "n_games": games,
+            "environment": environment, "entrant": entrant, "moves": args.moves,
+            "n_games": games(more, 1 if options is None else WORKERS),
         }  # fmt: skip
         tried = [
             (runs.get(score, {**settings, "seed": TUNING_SEED, "learning_rate": rate}), rate)
@@ -77,6 +103,11 @@ def make(runs: Runs, args) -> list[dict]:
     return [row for row in rows if row["results"]]
 
 
+def games(more: dict, n: int) -> int:
+    """Games that each agent of an entrant plays at once, with n workers."""
+    return more.get("n_games") or ALGORITHMS[more["algorithm"]].games(n)
+
+
 def score(settings: dict) -> dict:
     """Mean return of the last parameters, moves, seconds."""
     more, options = ENTRANTS[settings["entrant"]]
@@ -89,7 +120,9 @@ def score(settings: dict) -> dict:
     moves = agent.n_games * agent.n_moves
     if options is not None:
         size = paced.exchange_bytes(settings["environment"], hidden)
-        cluster = paced.cluster(WORKERS, moves, "1 Gbit/s", size, seed=settings["seed"], **options)
+        cluster = paced.cluster(
+            WORKERS, moves, "1 Gbit/s", size, seed=settings["seed"], **options(WORKERS)
+        )
         agent.set_params(engine="simulated", cluster=cluster)
     agent.fit(settings["moves"])
     seconds = agent.history_[-1]["seconds"]
@@ -110,8 +143,9 @@ def interval(values: list[float]) -> tuple[float, float]:
 
 def clock(entrant: str) -> str:
     """Whose seconds those of an entrant are."""
-    of_this_machine = ENTRANTS[entrant][0].get("engine") == "threads"
-    return "this machine" if of_this_machine else "the paced cluster"
+    if entrant == stable_baselines.NAME or ENTRANTS[entrant][0].get("engine") == "threads":
+        return "this machine"
+    return "the paced cluster"
 
 
 def table(rows: list[dict]) -> list[str]:
@@ -128,14 +162,7 @@ def table(rows: list[dict]) -> list[str]:
             "| algorithm | seeds | score | seconds | of | learning rate |",
             "|---|---|---:|---:|---|---:|",
         ]  # fmt: skip
-        for row in mine:
-            mean, half = interval([found["score"] for found in row["results"]])
-            seconds = statistics.mean(found["seconds"] for found in row["results"])
-            lines.append(
-                f"| {row['entrant']} | {len(row['results'])} | {mean:.1f} +- {half:.1f} "
-                f"| {seconds:.1f} | {clock(row['entrant'])} | {row['learning_rate']:g} |"
-            )
-        lines.append("")
+        lines += [*map(_line, mine), ""]
     lines += [
         "The paper's Table 2, scores.  Its own are lost; it says that they are the best, after 22 "
         "minutes on average.  Those of others are of their own papers, with ? from memory.", "",
@@ -143,3 +170,15 @@ def table(rows: list[dict]) -> list[str]:
     ]  # fmt: skip
     lines += [f"| {name} | {' | '.join(cells)} |" for name, cells in PAPER.items()]
     return lines
+
+
+def _line(row: dict) -> str:
+    if not row["results"]:
+        return f"| {row['entrant']} | not installed | - | - | - | - |"
+    mean, half = interval([found["score"] for found in row["results"]])
+    seconds = statistics.mean(found["seconds"] for found in row["results"])
+    rate = f"{row['learning_rate']:g}" if "learning_rate" in row else row["results"][0]["settings"]
+    return (
+        f"| {row['entrant']} | {len(row['results'])} | {mean:.1f} +- {half:.1f} | {seconds:.1f} "
+        f"| {clock(row['entrant'])} | {rate} |"
+    )

@@ -5,7 +5,17 @@ import json
 import pytest
 
 from experiments.hsa2c import __main__ as command
-from experiments.hsa2c import atari, figure5, figure6, paced, replicas, speed, table
+from experiments.hsa2c import (
+    atari,
+    figure5,
+    figure6,
+    paced,
+    replicas,
+    seconds,
+    speed,
+    stable_baselines,
+    table,
+)
 
 
 def test_what_the_formula_predicts():
@@ -39,19 +49,20 @@ def test_figure_5_is_what_the_formula_says(tmp_path, monkeypatch):
 
 
 def test_figure_6_shows_those_that_do_not_arrive(tmp_path, monkeypatch):
-    monkeypatch.setattr(figure6, "LOCAL_STEPS", (4, 16))
-    monkeypatch.setattr(figure6, "ALONE_STEPS", ((2, 4),))
-    monkeypatch.setattr(figure6, "ALONE_RATES", (0.005,))
-    monkeypatch.setattr(figure6, "rates", lambda n: [(0.005, 1 / n)])
-    monkeypatch.setattr(figure6, "TARGET", 60.0)
-    tiny = ["figure6", "--nodes", "1,2", "--seeds", "2", "--most-moves", "20000"]
+    small = figure6.PROBLEMS["cartpole"]._replace(
+        local_steps=(4, 16), alone_steps=((2, 4),), alone_rates=(0.005,), target=60.0,
+        rates=lambda n: [(0.005, 1 / n, 20_000)],
+    )  # fmt: skip
+    monkeypatch.setitem(figure6.PROBLEMS, "cartpole", small)
+    tiny = ["figure6", "--environments", "cartpole", "--nodes", "1,2", "--seeds", "2"]
     command.main([*tiny, "--out", str(tmp_path)])
     lines = (tmp_path / "runs/figure6.jsonl").read_text().splitlines()
     assert len(lines) == 2 * 2 * (2 + 2) + 2
     assert (tmp_path / "figure6.png").stat().st_size > 1000
     told = {"moves": 9, "exchanges": 3, "on_the_way": 20.0, "best": 400.0}
     row = {
-        "n": 1, "B": 4, "learning_rate": 0.005, "global_rate": 1.0,
+        "environment": "cartpole", "n": 1, "B": 4, "learning_rate": 0.005, "global_rate": 1.0,
+        "most_moves": 600_000,
         "results": [
             {**told, "arrived": False, "seconds": 75.0},
             {**told, "arrived": False, "seconds": 75.0},
@@ -59,19 +70,42 @@ def test_figure_6_shows_those_that_do_not_arrive(tmp_path, monkeypatch):
         ],
     }  # fmt: skip
     told = "1 of 3 | - (30.0-30.0) | - | - | 20.0 |"
-    assert f"| 1 | 4 | {told} 0.005 | 1 |" in figure6.table([row])
+    assert f"| 1 | 4 | {told} 0.005 | 1 | 600,000 |" in figure6.table([row])
 
 
 def test_the_table_has_every_algorithm_and_the_papers_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(table, "LEARNING_RATES", (0.005,))
-    command.main([
-        "table", "--environments", "cartpole", "--moves", "2000", "--seeds", "2", "--out",
-        str(tmp_path),
-    ])  # fmt: skip
+    monkeypatch.setattr(stable_baselines, "installed", lambda: False)
+    told = ["--environments", "cartpole", "--moves", "2000", "--out", str(tmp_path)]
+    command.main(["table", "--seeds", "2", *told])
     text = (tmp_path / "table.md").read_text()
     for name in table.ENTRANTS:
         assert f"| {name} | 2 |" in text
+    assert f"| {stable_baselines.NAME} | not installed |" in text
     assert "| HSA2C, 60 nodes | lost |" in text
+    # The same at equal seconds: one thread and two threads here, over MPI in a test of its own.
+    few = {name: table.ENTRANTS[name] for name in ("A2C, one thread", "PA3C")}
+    monkeypatch.setattr(table, "ENTRANTS", few)
+    command.main(["seconds", "--seeds", "1", "--processor-seconds", "0.2", *told])
+    rows = [json.loads(row)["result"] for row in (tmp_path / "runs/seconds.jsonl").open()]
+    fits = [fit for row in rows for fit in row["fits"]]
+    assert len(fits) == 2 and all(fit["moves"] > 1000 and fit["processor"] > 0 for fit in fits)
+    text = (tmp_path / "seconds.md").read_text()
+    assert "| PA3C | 1 |" in text and f"| {stable_baselines.NAME} | not run |" in text
+
+
+@pytest.mark.mpi
+def test_workers_over_mpi_learn_for_some_processor_seconds():
+    told = {"environment": "cartpole", "seconds": 0.5, "seeds": 1, "workers": 2}
+    for entrant in ("HSA2C, B = 16", "GALA"):
+        (found,) = seconds.scores({**told, "entrant": entrant, "learning_rate": 0.005})["fits"]
+        assert found["moves"] > 1000 and found["score"] >= 8 and found["processor"] > 0
+
+
+def test_the_peer_learns_where_it_is_installed():
+    pytest.importorskip("stable_baselines3")
+    found = stable_baselines.peer({"environment": "cartpole", "moves": 400, "seed": 0})
+    assert found["moves"] >= 400 and found["score"] >= 8 and found["settings"] == "its own"
 
 
 def test_replicas_step_as_the_table_says(tmp_path, monkeypatch):
@@ -118,7 +152,10 @@ def test_an_interval_is_students():
 
 
 def test_the_table_of_speeds_names_what_was_measured():
-    fit = {"what": "moves_a_second", "environment": "cartpole", "n_jobs": 1, "load": 0.5}
+    fit = {
+        "what": "moves_a_second", "environment": "cartpole", "n_games": 16, "n_jobs": 1,
+        "processor_rate": 400.0, "load": 0.5,
+    }  # fmt: skip
     found = {"what": "seconds_to_score", "moves": 9000, "seconds": 0.25, "whole": 0.5, "load": 1.5}
     rows = [
         {**fit, "rate": 100.0}, {**fit, "rate": 300.0},
@@ -126,6 +163,9 @@ def test_the_table_of_speeds_names_what_was_measured():
         {**found, "arrived": True}, {**found, "arrived": False},
     ]  # fmt: skip
     text = "\n".join(speed.table(rows))
-    assert "from 0.5 to 1.5" in text and "| cartpole | 1 | 200 (100-300) |" in text
+    assert (
+        "from 0.5 to 1.5" in text
+        and "| cartpole | 16 | 1 | 200 (100-300) | 400 (400-400) |" in text
+    )
     assert "| B = 16 | 2 | 50 (50-50) |" in text
     assert "1 of 2 seeds arrive" in text and "9,000 moves, 0.25 s" in text

@@ -38,6 +38,6 @@ def test_directions_are_those_of_the_formulas(name):
     gradients = np.random.default_rng(0).normal(0, 1e-3, (STEPS, N))
     kept = np.zeros(KEPT[name] * N, np.float32)
     for g, want in zip(gradients, globals()[name](gradients, 0.9, 0.99, 1e-5), strict=True):
-        found = g.astype(np.float32)
-        direct(NAMES.index(name), found, kept, 0.9, 0.99, 1e-5)
-        np.testing.assert_allclose(found, want, rtol=2e-4, atol=1e-7)
+        found = (4 * g).astype(np.float32)
+        direct(NAMES.index(name), found, 0.25, kept, 0.9, 0.99, 1e-5)
+        np.testing.assert_allclose(found, -want, rtol=2e-4, atol=1e-7)

@@ -1,0 +1,66 @@
+"""A2C of stable-baselines3, the peer of the tables, where it is installed.
+
+The settings are those of rl-baselines3-zoo for CartPole (``hyperparams/a2c.yml``): eight games
+at once, no entropy, and the library's defaults for the rest, which are five moves a step, RMSProp
+with a constant rate of 7e-4, and two networks of 64-64 units with tanh, one for the policy and one
+for the value.  Breakout is MinAtar's own, without sticky actions, as ours is here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+
+NAME = "stable-baselines3 A2C"
+EPISODES = 100
+GAMES = 8
+# What gymnasium calls an environment of ours, and what it is told.
+ENVIRONMENTS: dict[str, tuple[str, dict]] = {
+    "cartpole": ("CartPole-v1", {}),
+    "breakout": ("MinAtar/Breakout-v1", {"sticky_action_prob": 0.0}),
+}
+
+
+def installed() -> bool:
+    """Whether the library is."""
+    return importlib.util.find_spec("stable_baselines3") is not None
+
+
+def peer(settings: dict) -> dict:
+    """Mean return of the last parameters, moves, seconds, and by what it was made."""
+    model = new(settings)
+    began = time.perf_counter()
+    model.learn(settings["moves"])
+    return {**result(model, settings), "seconds": time.perf_counter() - began}
+
+
+def new(settings: dict):
+    """An agent that has learned nothing, on one thread."""
+    import stable_baselines3
+    import torch
+    from stable_baselines3.common.env_util import make_vec_env
+
+    torch.set_num_threads(1)
+    name, told = ENVIRONMENTS[settings["environment"]]
+    if name.startswith("MinAtar"):
+        from minatar.gym import register_envs
+
+        register_envs()
+    games = make_vec_env(name, GAMES, seed=settings["seed"], env_kwargs=told)
+    return stable_baselines3.A2C(
+        "MlpPolicy", games, ent_coef=0.0, seed=settings["seed"], device="cpu"
+    )
+
+
+def result(model, settings: dict) -> dict:
+    """Mean return of 100 fresh greedy episodes, moves, and by what it was made."""
+    import stable_baselines3
+    import torch
+    from stable_baselines3.common.evaluation import evaluate_policy
+
+    model.get_env().seed(1_000 + settings["seed"])
+    mean, _ = evaluate_policy(model, model.get_env(), EPISODES, deterministic=True)
+    return {
+        "score": float(mean), "moves": model.num_timesteps, "settings": "its own",
+        "versions": f"{stable_baselines3.__version__}, torch {torch.__version__}",
+    }  # fmt: skip

@@ -1,9 +1,10 @@
 """``python -m experiments.kept_workers``: kept responsibilities on workers, SIMULATED.
 
-LDA with and without them makes the same passes over the same documents: serially, and on virtual
-clusters of n workers with p threads.  What is asked is how far the held-out perplexity (document
-completion, alpha .1) is from that of the serial fit with kept responsibilities of the same seed.
-Costs of the cluster are constants, so that the same seed gives the same result anywhere.
+LDA or, with ``--model hdp``, the HDP makes the same passes over the same documents with and without
+them: serially, and on virtual clusters of n workers with p threads.  What is asked is how far the
+held-out perplexity (document completion, LDA with alpha .1, the HDP with the priors that it has
+learned) is from that of the serial fit with kept responsibilities of the same seed.  Costs of the
+cluster are constants, so that the same seed gives the same result anywhere.
 
 With ``--share 2`` half of the passes keep responsibilities, instead of the last tenth.  With
 ``--plain`` no fit keeps any, and serial fits without them are what others are compared with.
@@ -15,17 +16,19 @@ import argparse
 import json
 import statistics
 import sys
+from functools import partial
 from pathlib import Path
 
-from dpsvi import DPSVILDA, VirtualCluster
+from dpsvi import DPSVIHDP, DPSVILDA, VirtualCluster
 from dpsvi.cluster.virtual import TEN_GIGABIT, Timing
 from dpsvi.corpus import Corpus
-from dpsvi.models.lda import kept as kept_passes
-from dpsvi.models.lda.kept import KEPT_SHARE
+from dpsvi.families.topics import kept as kept_passes
+from dpsvi.families.topics.kept import KEPT_SHARE
 from experiments.held_out import load_split
 from experiments.provenance import described, provenance
 
 ALPHA = 0.1
+MODELS = {"lda": partial(DPSVILDA, doc_topic_prior=ALPHA), "hdp": DPSVIHDP}
 # About those of documents with 50 topics; over-writes as in results/figures/timing.json.
 TIMING = Timing(
     step=2e-6, value=1.5e-7, lost=2.3e-5, contention=0.05, turn=3e-5, touch=2e-10, message=3e-5,
@@ -40,15 +43,14 @@ def fit(train: Corpus, test: Corpus, args, cell: tuple[int, int] | None, kept: b
         n, p = cell
         cluster = VirtualCluster(n_workers=n, network=TEN_GIGABIT, timing=TIMING, seed=seed)
         where = {"engine": "simulated", "n_jobs": p, "cluster": cluster}
-    lda = DPSVILDA(
-        args.topics, doc_topic_prior=ALPHA, max_iter=args.passes, keep_responsibilities=kept,
-        random_state=seed, **where,
-    ).fit(train)  # fmt: skip
-    n_topics = lda.components_.size
+    model = MODELS[args.model](
+        args.topics, max_iter=args.passes, keep_responsibilities=kept, random_state=seed, **where
+    ).fit(train)
+    prior = model.topic_word_prior_ * model.components_.size
     return {
-        "cell": cell, "kept": kept, "seed": seed, "perplexity": lda.perplexity(test),
-        "passes": lda.n_iter_, "seconds": lda.history_[-1]["seconds"],
-        "tokens": float(lda.components_.sum(dtype=float) - lda.topic_word_prior_ * n_topics),
+        "cell": cell, "kept": kept, "seed": seed, "perplexity": model.perplexity(test),
+        "passes": model.n_iter_, "seconds": model.history_[-1]["seconds"],
+        "tokens": float(model.components_.sum(dtype=float) - prior),
     }  # fmt: skip
 
 
@@ -90,6 +92,7 @@ def main(argv=None) -> None:
     argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(prog="python -m experiments.kept_workers", description=__doc__)
     parser.add_argument("corpus", type=Path)
+    parser.add_argument("--model", choices=MODELS, default="lda")
     parser.add_argument("--cells", default="2x1,8x1,8x8,64x1", help="n and p (%(default)s)")
     parser.add_argument("--documents", type=int, help="to train on, at most")
     parser.add_argument("--topics", type=int, default=50)
@@ -105,15 +108,16 @@ def main(argv=None) -> None:
     )
     train, test = load_split(args.corpus, args.documents)
     tokens = float(train.value.sum(dtype=float))
-    cells = [None, *(tuple(map(int, cell.split("x"))) for cell in args.cells.split(","))]
+    cells = [None, *(tuple(map(int, cell.split("x"))) for cell in args.cells.split(",") if cell)]
     facts = {
-        "simulated": True, "documents": train.n_items, "tokens": tokens, "topics": args.topics,
-        "passes": args.passes, "share": args.share,
+        "simulated": True, "model": args.model, "documents": train.n_items, "tokens": tokens,
+        "topics": args.topics, "passes": args.passes, "share": args.share,
     }  # fmt: skip
     kept_passes.KEPT_SHARE = args.share
     args.out.mkdir(parents=True, exist_ok=True)
     share = f"-one-of-{args.share}" if args.share != KEPT_SHARE else "-plain" * args.plain
-    stem, rows = args.out / f"{args.corpus.name.split('.')[1]}{share}", []
+    name = "-".join([args.corpus.name.split(".")[1], *(["hdp"] if args.model == "hdp" else [])])
+    stem, rows = args.out / f"{name}{share}", []
     for cell in cells:
         for kept in (False,) if args.plain else (True, False):
             rows += [fit(train, test, args, cell, kept, seed) for seed in seeds]

@@ -168,4 +168,4 @@ def explain_all(shared, scale, options, n_words, items, batch, work, evidence):
         if warm:
             copy(gamma, shared.item_memory[d])
         if evidence:
-            count_evidence(gamma, options.alpha, work.tally)
+            count_evidence(gamma, options.alpha, 1.0, work.tally)

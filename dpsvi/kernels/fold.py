@@ -129,19 +129,19 @@ def fold(basis, ids, counts, weight, total, ratio):
 
 
 @kernel
-def count_evidence(gamma, alpha, tally):
-    """Add E[psi(n_k + alpha_k) - psi(alpha_k)] to the tally.
+def count_evidence(gamma, alpha, times, tally):
+    """Add E[psi(n_k + alpha_k) - psi(alpha_k)], so many `times`, to the tally.
 
     n_k, the tokens of topic k, is random: m_k = gamma_k - alpha_k is its mean and it is 0 with
     probability exp(-m_k).  Like Teh et al. (2007) the expectation is taken at the mean of n_k
     given n_k > 0.  Taken at m_k itself, many small shares of a token look like many topics.
     """
     for k in range(gamma.shape[0]):
-        if alpha[k] > 0:
-            a = np.float32(alpha[k])
+        a = np.float32(alpha[k])
+        if gamma[k] > a > 0:
             mean = max(gamma[k] - a, np.float32(1e-6))
             present = -np.expm1(-np.float64(mean))
-            tally[k] += present * (psi(np.float32(mean / present) + a) - psi(a))
+            tally[k] += times * present * (psi(np.float32(mean / present) + a) - psi(a))
 
 
 @inline_kernel

@@ -3,10 +3,11 @@
 import json
 
 import numpy as np
+import pytest
 from scipy.sparse import csr_array
 from tools.corpus_writers import write
 
-from dpsvi.models.lda import kept
+from dpsvi.families.topics import kept
 from experiments.kept_workers import main, table
 
 
@@ -30,16 +31,30 @@ def test_perplexities_are_compared_with_serial_fits_of_the_same_seed():
     assert plain[-1] == "| n = 8, p = 2 | -9.09 (-10.00 to -8.18) | 0.990000 |"
 
 
-def test_from_end_to_end(rng, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("model", "name"), [("lda", "small"), ("hdp", "small-hdp")])
+def test_from_end_to_end(model, name, rng, tmp_path, monkeypatch):
     monkeypatch.setattr(kept, "KEPT_SHARE", kept.KEPT_SHARE)  # `main` sets it
     counts = csr_array(rng.poisson(0.6, size=(80, 30)))
     path = write(tmp_path, counts, "uci", gz=True).rename(tmp_path / "docword.small.txt.gz")
     out = tmp_path / "out"
-    given = ["--cells", "3x2", "--topics", "3", "--passes", "4", "--seeds", "1", "--share", "2"]
-    main([str(path), *given, "--out", str(out)])
-    found = json.loads((out / "small-one-of-2.json").read_text())
+    given = [
+        "--model",
+        model,
+        "--cells",
+        "3x2",
+        "--topics",
+        "3",
+        "--passes",
+        "4",
+        "--seeds",
+        "1",
+        "--share",
+        "2",
+    ]
+    main([str(path), *given, "--seeds", "1", "--out", str(out)])
+    found = json.loads((out / f"{name}-one-of-2.json").read_text())
     assert [row["cell"] for row in found["rows"]] == [None, None, [3, 2], [3, 2]]
     kept_ones = [row["tokens"] for row in found["rows"] if row["kept"]]
     np.testing.assert_allclose(kept_ones, found["tokens"], rtol=1e-4)
     assert found["simulated"] and found["git"] is not None
-    assert "| n = 3, p = 2 |" in (out / "small-one-of-2.md").read_text()
+    assert "| n = 3, p = 2 |" in (out / f"{name}-one-of-2.md").read_text()

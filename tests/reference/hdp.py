@@ -61,7 +61,11 @@ def softmax(x):
 
 
 def first_zeta(ids, counts, lam, truncation):
-    """One topic a stick: the largest of the document by five EM steps for its proportions."""
+    """One topic a stick: the largest of the document by five EM steps for its proportions.
+
+    A document has no more sticks than tokens.
+    """
+    truncation = min(truncation, int(np.ceil(counts.sum())))
     logs = expected_log(lam)[:, ids].T
     theta = np.full(len(lam), 1 / len(lam))
     for _ in range(5):
@@ -75,17 +79,24 @@ def stick_gammas(usage, alpha):
 
 
 def mean_field_document(
-    ids, counts, lam, log_weights, alpha, zeta, n_sweeps, tol=0.0, log_stick=0.0
+    ids, counts, lam, log_weights, alpha, zeta, n_sweeps, tol=0.0, log_stick=0.0, least=0.5
 ):
-    """zeta (K_d, T), phi (n, K_d) and the tokens of each stick, (K_d,), of one document."""
+    """zeta (K_d, T), phi (n, K_d) and the tokens of each stick, (K_d,), of one document.
+
+    Between sweeps sticks with less than `least` tokens are taken away, but for the largest.
+    """
     logs = expected_log(lam)[:, ids].T
     usage = np.zeros(len(zeta))
-    for _ in range(n_sweeps):
+    for sweep in range(n_sweeps):
+        if sweep:
+            busy = usage >= min(least, usage.max())
+            zeta, usage = zeta[busy], usage[busy]
+            log_stick = log_sticks(*stick_gammas(usage, alpha))
         phi = softmax(log_stick + logs @ zeta.T)
         last, usage = usage, counts @ phi
         log_stick = log_sticks(*stick_gammas(usage, alpha))
         zeta = softmax(log_weights + (counts[:, None] * phi).T @ logs)
-        if np.abs(usage - last).sum() < tol * counts.sum():
+        if sweep and np.abs(usage - last).sum() < tol * counts.sum():
             break
     return zeta, phi, usage
 

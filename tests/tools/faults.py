@@ -103,7 +103,7 @@ def signalled(told):
     from dpsvi.cluster.ranks import others, placement
     from dpsvi.cluster.ranks.world import World
     from dpsvi.cluster.transports import neighbours
-    from dpsvi.models.lda.kept import KeptPasses
+    from dpsvi.families.topics.kept import KeptPasses
 
     rank, where = told
     part = {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mpi_fit import problem
 
-from dpsvi.models.lda.kept import KeptPasses
+from dpsvi.families.topics.kept import KeptPasses
 
 
 def main(out):

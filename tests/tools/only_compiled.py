@@ -13,7 +13,7 @@ import numpy as np
 from dpsvi import DPSVILDA
 from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.kernels.jit import compile_local
-from dpsvi.models.lda import local_steps, responsibilities
+from dpsvi.models.lda import kept, local_steps
 from dpsvi.training.loop import Loop
 
 STEPS = {name: local_steps.get(name).local for name in local_steps.names()}
@@ -31,7 +31,7 @@ def compiled_alone():
 
     Nor does the loop of the interpreter that models have which cannot be compiled.
     """
-    functions = [*STEPS.values(), responsibilities.local]
+    functions = [*STEPS.values(), kept.local]
     for function in functions:
         compile_local(function, FLOAT)
     codes = [function.__code__ for function in functions]

@@ -52,6 +52,9 @@ class Defaults(NamedTuple):
     stream_sweeps : int
         Most inner iterations on a document of a stream, which is met once and by topics that are
         young; 0: `sweeps`.
+    word_prior : float
+        eta itself, where a model empties the topics that it does not need, so that their number
+        says nothing of how many tokens a topic will have; 0: it follows from `word_tokens`.
     """
 
     word_tokens: float
@@ -63,10 +66,11 @@ class Defaults(NamedTuple):
     big_start: int = 0
     stream_memory: float = 0.0
     stream_sweeps: int = 0
+    word_prior: float = 0.0
 
     def eta(self, n_topics: int) -> float:
         """Dirichlet prior of the words of a topic."""
-        return self.word_tokens / n_topics
+        return self.word_prior or self.word_tokens / n_topics
 
     def batch_size(self, n_items: float) -> int:
         """Documents in a step of a corpus of so many."""

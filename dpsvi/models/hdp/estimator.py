@@ -26,7 +26,8 @@ from dpsvi.expfam.stick_breaking import draw_weights
 from dpsvi.families.topics.defaults import Defaults
 from dpsvi.families.topics.fit import TopicEstimator
 from dpsvi.families.topics.inference import fitted_property
-from dpsvi.models.hdp.model import make_model
+from dpsvi.families.topics.kept import KeptPasses
+from dpsvi.models.hdp.model import make_model, with_responsibilities
 from dpsvi.models.hdp.options import options_of
 from dpsvi.models.hdp.sticks import count_tables, expected_weights, sticks
 
@@ -35,7 +36,9 @@ DEFAULTS = {
     "collapsed": Defaults(
         word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2, stream_memory=1 / 3,
     ),
-    "mean_field": Defaults(word_tokens=5.0, sweeps=10, steps=32, most=64, memory=1.0),
+    "mean_field": Defaults(
+        word_tokens=0.0, sweeps=10, steps=32, most=512, memory=1.0, word_prior=0.3,
+    ),
 }
 
 
@@ -43,7 +46,7 @@ DEFAULTS = {
     "documents", without=("n_init",), batch_size=None, max_iter=10, learning_decay=None,
     learning_offset=4.0,
 )  # fmt: skip
-class DPSVIHDP(TopicEstimator):
+class DPSVIHDP(KeptPasses, TopicEstimator):
     """Hierarchical Dirichlet process topic model by (asynchronous) stochastic VI.
 
     Parameters
@@ -51,7 +54,8 @@ class DPSVIHDP(TopicEstimator):
     n_components : int, default=150
         Truncation T: most topics the corpus can have, 1 to 65,535.
     doc_truncation : int, default=20
-        K_d, most tables of a document, at least 1; only the mean-field step needs it.
+        K_d, most tables of a document, at least 1; only the mean-field step needs it.  A document
+        has no more tables than tokens.
     doc_concentration : float or "auto", default="auto"
         alpha_0, > 0: the larger, the more topics in a document.  ``"auto"`` is 5 while topics are
         fitted; then it is learned (:mod:`dpsvi.families.topics.learned_priors`).
@@ -59,12 +63,16 @@ class DPSVIHDP(TopicEstimator):
         omega, > 0: the larger, the more topics in the corpus.
     topic_word_prior : float, "auto" or None, default=None
         Dirichlet prior eta of the words of a topic, > 0.  None is ``2 / n_components`` for the
-        collapsed and ``5 / n_components`` for the mean-field local step; ``"auto"`` fits topics
-        with that, then learns it.
+        collapsed and 0.3 for the mean-field local step, which leaves topics empty; ``"auto"`` fits
+        topics with that, then learns it.
     local_step : {"collapsed", "mean_field"}, default="collapsed"
         ``"collapsed"`` has the lower perplexity on text and is several times faster.
         ``"mean_field"``, Wang et al.'s, empties the topics it does not need: of a corpus drawn
         from few topics it tells their number, of text it may keep too few.
+    keep_responsibilities : bool, default=False
+        Batch CVB0 in the last tenth of the passes, two at least but never the first, as
+        :class:`dpsvi.DPSVILDA` has it: each (document, word) pair keeps its responsibilities
+        (2 T bytes).  Topics and tables are then the sums of what is kept.  Collapsed step only.
     max_doc_update_iter : int or None, default=None
         Most inner iterations on a document in a step; None is 7 for the collapsed and 10 for the
         mean-field step.
@@ -87,7 +95,7 @@ class DPSVIHDP(TopicEstimator):
     topic_weights_ : ndarray of shape (n_components,)
         E sigma(V), which sums to 1.
     n_topics_active_ : int
-        Topics that hold a table, and a token for each.
+        Topics that hold a table.
     doc_concentration_ : float
         alpha_0 in use.
     doc_topic_prior_ : ndarray of shape (n_components,)
@@ -134,15 +142,17 @@ class DPSVIHDP(TopicEstimator):
     _kind = "hdp"
     _learns_size = True
     _defaults = DEFAULTS
-    _warmup = ({"local_step": "mean_field"},)
+    _warmup = ({"local_step": "mean_field"}, {"keep_responsibilities": True})
     _alpha_parameter = "doc_concentration"
     _settings = (*TopicEstimator._settings, "topic_concentration")
+    _keeping = staticmethod(with_responsibilities)
 
     def __init__(
         self, n_components: int = 150, *, doc_truncation: int = 20,
         doc_concentration: float | Literal["auto"] = "auto", topic_concentration: float = 1.0,
         topic_word_prior: float | Literal["auto"] | None = None,
         local_step: Literal["collapsed", "mean_field"] = "collapsed",
+        keep_responsibilities: bool = False,
         max_doc_update_iter: int | None = None, mean_change_tol: float = 0.005,
         grow_vocabulary: bool = False, vectorizer: Any = None,
         **run: Unpack[BatchOptions],
@@ -153,6 +163,7 @@ class DPSVIHDP(TopicEstimator):
         self.topic_concentration = topic_concentration
         self.topic_word_prior = topic_word_prior
         self.local_step = local_step
+        self.keep_responsibilities = keep_responsibilities
         self.max_doc_update_iter = max_doc_update_iter
         self.mean_change_tol = mean_change_tol
         self.grow_vocabulary = grow_vocabulary
@@ -168,6 +179,7 @@ class DPSVIHDP(TopicEstimator):
         if not isinstance(alpha, str):
             check_number("doc_concentration", alpha, low=0, open_low=True)
         check_number("topic_concentration", self.topic_concentration, low=0, open_low=True)
+        self._check_keeps()
 
     def _first_alpha(self) -> float:
         return DOC_CONCENTRATION if self._learns("doc_concentration") else self.doc_concentration
@@ -178,6 +190,14 @@ class DPSVIHDP(TopicEstimator):
             local_step=self.local_step, truncation=self.doc_truncation,
             n_sweeps=self._n_sweeps(), tol=self.mean_change_tol,
         )  # fmt: skip
+
+    def _optimise(self, items, rng, monitor) -> None:
+        self._make_all_passes(items, rng, monitor)
+
+    def _alpha_of_tables(self):
+        alpha = np.zeros(self._state.model.shape[1])
+        alpha[: self.n_components] = self._alpha(self._state)
+        return alpha
 
     def _finish(self, items, total=None) -> None:
         self._sort_topics()
@@ -231,10 +251,8 @@ class DPSVIHDP(TopicEstimator):
 
     @fitted_property
     def n_topics_active_(self) -> int:
-        """Topics that hold a table, and, but for rounding, a token for each."""
-        tables = self.tables_
-        tokens = (self._natural(self._state) - self.topic_word_prior_).sum(axis=0)
-        return int(np.count_nonzero((tables >= 1) & (tokens > 0.99 * tables)))
+        """Topics that hold a table."""
+        return int(np.count_nonzero(self.tables_ >= 1))
 
     @fitted_property
     def doc_concentration_(self) -> float:

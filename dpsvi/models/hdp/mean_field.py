@@ -11,6 +11,12 @@ The truncations are of q alone, which gives nothing to later sticks: all T and K
 variables.  Where all phi are even, as Wang et al. begin, all zeta are alike and only the prior of
 the sticks tells them apart.  Here stick t begins at the t-th largest topic of the document, as EM
 for the document's proportions finds them.
+
+A stick that no token has chosen tells nothing of the topics: its c_dt is as the corpus's sticks
+say, ``q(c_dt | V) = p(c_dt | V)``.  With a zeta of its own it would add ``ln sum_i exp(E ln
+sigma_i(V))``, which is negative, to the bound, and a table to those that made this zeta.  So a
+document has no more sticks than tokens, and those with less than `LEAST_USAGE` tokens are taken
+away between the sweeps: K_d, of q alone, may differ by document.
 """
 
 from __future__ import annotations
@@ -25,6 +31,7 @@ from dpsvi.kernels.special import psi
 from dpsvi.models.hdp.options import options_of
 from dpsvi.models.hdp.sticks import count_tables, expected_log_weights
 
+LEAST_USAGE = 0.5  # tokens of a stick; with less it is as if no token had chosen it
 FIRST_SWEEPS = 5  # of EM, which tells a document's largest topics
 
 
@@ -84,23 +91,43 @@ def assign(block, counts, log_stick, zeta, phi):
             for k in range(block.shape[1]):
                 x += zeta[t, k] * block[i, k]
             phi[i, t] = x
-        softmax(phi[i])
+        softmax(phi[i, : zeta.shape[0]])
         for t in range(zeta.shape[0]):
             phi[i, t] *= counts[i]
+
+
+@inline_kernel
+def drop_idle(usage, zeta):
+    """Take the sticks with less than `LEAST_USAGE` tokens away, but for one; returns their number.
+
+    The others keep their order.
+    """
+    n_sticks, largest = 0, usage.max()
+    for t in range(usage.shape[0]):
+        if usage[t] >= min(largest, usage.dtype.type(LEAST_USAGE)):
+            usage[n_sticks] = usage[t]
+            copy(zeta[t], zeta[n_sticks])
+            n_sticks += 1
+    return n_sticks
 
 
 @kernel
 def explain(block, counts, log_weight, alpha, tol, n_sweeps, zeta, phi, usage, log_stick):
     """Iterate phi, the sticks and zeta of one document, from `zeta` and `log_stick`.
 
-    Leaves the last values everywhere, `phi` multiplied by the counts.
+    Leaves the last values everywhere, `phi` multiplied by the counts.  Returns how many sticks are
+    left, the first ones.
     """
     n, n_topics = block.shape[0], log_weight.shape[0]
+    n_sticks = zeta.shape[0]
     usage[:] = 0
-    for _ in range(n_sweeps):
-        assign(block, counts, log_stick, zeta, phi)
+    for sweep in range(n_sweeps):
+        if sweep > 0:
+            n_sticks = drop_idle(usage[:n_sticks], zeta)
+            read_usage(usage[:n_sticks], alpha, log_stick)
+        assign(block, counts, log_stick[:n_sticks], zeta[:n_sticks], phi)
         change = phi.dtype.type(0)
-        for t in range(zeta.shape[0]):
+        for t in range(n_sticks):
             new = phi[:, t].sum()
             change += abs(new - usage[t])
             usage[t] = new
@@ -109,9 +136,10 @@ def explain(block, counts, log_weight, alpha, tol, n_sweeps, zeta, phi, usage, l
                 for k in range(block.shape[1]):
                     zeta[t, k] += phi[i, t] * block[i, k]
             softmax(zeta[t, :n_topics])
-        read_usage(usage, alpha, log_stick)
-        if change < tol:
+        read_usage(usage[:n_sticks], alpha, log_stick)
+        if change < tol and sweep > 0:
             break
+    return n_sticks
 
 
 @inline_kernel
@@ -142,18 +170,19 @@ def explain_all(options, log_weight, items, batch, work):
         if start == stop:
             continue
         n, counts = stop - start, items.value[start:stop]
+        most = min(truncation, max(1, int(np.ceil(counts.sum()))))  # each table has a token
         for i in range(n):
             work.ids[i] = work.slot[items.index[start + i]]
             block[i] = work.expected[work.ids[i]]
         largest_topics(
-            block[:n], counts, n_topics, basis[:n], positions[:n], vectors, ratio[:n], zeta
+            block[:n], counts, n_topics, basis[:n], positions[:n], vectors, ratio[:n], zeta[:most]
         )
         log_stick[:] = 0  # the first phi does not know the sticks
-        explain(
+        n_sticks = explain(
             block[:n], counts, log_weight, options.alpha, options.tol * counts.sum(),
-            options.n_sweeps, zeta, phi[:n], usage, log_stick,
+            options.n_sweeps, zeta[:most], phi[:n], usage[:most], log_stick[:most],
         )  # fmt: skip
-        add_document(work.ids[:n], phi[:n], zeta, work.stats, tables)
+        add_document(work.ids[:n], phi[:n], zeta[:n_sticks], work.stats, tables)
     return tables
 
 

@@ -22,13 +22,13 @@ from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.run_options import RunOptions
 from dpsvi.families.topics.defaults import default_alpha
 from dpsvi.families.topics.fit import TopicEstimator
+from dpsvi.families.topics.kept import KeptPasses
 from dpsvi.families.topics.priors import TINY
 from dpsvi.families.topics.seeds import by_topic, seeded_prior
 from dpsvi.kernels.fold import options_of
 from dpsvi.models.lda import local_steps
 from dpsvi.models.lda.annealed import AnnealedPriors
-from dpsvi.models.lda.kept import KeptPasses, Place
-from dpsvi.models.lda.model import make_model
+from dpsvi.models.lda.model import make_model, with_responsibilities
 from dpsvi.training.driver import one_step
 
 DEFAULTS = {name: local_steps.get(name).DEFAULTS for name in local_steps.names()}
@@ -164,6 +164,7 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         {"local_step": "mean_field"}, {"local_step": "sparse"}, {"keep_responsibilities": True},
     )  # fmt: skip
     _alpha_parameter = "doc_topic_prior"
+    _keeping = staticmethod(with_responsibilities)
 
     def __init__(
         self, n_components: int = 10, *, doc_topic_prior: ArrayLike | None = "auto",
@@ -222,24 +223,10 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         )  # fmt: skip
 
     def _optimise(self, items, rng, monitor) -> None:
-        self._make_all_passes(items, rng, monitor)
-        self._end_annealing()
-
-    def _make_all_passes(self, items, rng, monitor) -> None:
         if self._default().big_start and self._free_schedule() and not self._state.step:
             self._start_big(items, rng, monitor)
-        if not self.keep_responsibilities:
-            self._train_to_end(items, rng, monitor)
-            return
-        n_passes = self.max_iter - self._n_kept()
-        self._begin_part(0, n_passes)
-        model, phase = self._state.model, self._resumed_phase()
-        if phase is None:
-            if self._train(self._state, items, n_passes, rng, monitor) or not self._n_kept():
-                return
-            phase = {"done": n_passes, "draws": 1}
-        self._train_kept(items, Place(**phase), rng, monitor)
-        self._state.model = model
+        self._make_all_passes(items, rng, monitor)
+        self._end_annealing()
 
     def _start_big(self, items, rng, monitor) -> None:
         """First topics: the statistics of many documents, explained by topics that are noise.
@@ -258,18 +245,11 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
         super().check_params()
         check_flag("warm_documents", self.warm_documents)
-        check_flag("keep_responsibilities", self.keep_responsibilities)
-        if self.keep_responsibilities and self.local_step != "collapsed":
-            raise ValueError(
-                f"keep_responsibilities needs local_step='collapsed', got {self.local_step!r}"
-            )
+        self._check_keeps()
         if self.warm_documents and self.local_step == "sparse":
             raise ValueError(
                 "warm_documents keeps all topics of a document, local_step='sparse' has few"
             )
-        if self.keep_responsibilities:
-            self._check_knows_end("passes that keep responsibilities")
-            self._check_counts_once("kept responsibilities")
         self._first_alpha()
         if self.seed_words is not None:
             by_topic(self.seed_words, self.n_components)

@@ -8,14 +8,15 @@ import numpy as np
 
 from dpsvi.base import Model
 from dpsvi.families.topics.matrix import FLOAT, first_rows, padded
+from dpsvi.kernels import responsibilities
 from dpsvi.kernels.collapsed import scratch
 from dpsvi.kernels.fold import Options, options_of
 from dpsvi.kernels.hyper import pack
-from dpsvi.models.lda import local_steps, responsibilities
+from dpsvi.kernels.responsibilities import FIRST_SWEEPS
+from dpsvi.models.lda import kept, local_steps
 
 _STEPS = {name: local_steps.get(name) for name in local_steps.names()}
 LOCAL_STEPS = {name: step.local for name, step in _STEPS.items()}
-FIRST_SWEEPS = 7  # over a document whose tokens are not assigned yet
 
 
 def make_model(
@@ -79,7 +80,6 @@ def with_responsibilities(model: Model) -> Model:
     options = options_of(model.hyper, columns)
     options = options._replace(n_sweeps=min(options.n_sweeps, FIRST_SWEEPS))
     return model._replace(
-        hyper=pack(options), local=responsibilities.local,
-        scratch=partial(responsibilities.scratch, columns), item_memory=0, value_memory=columns,
-        learner="incremental",
+        hyper=pack(options), local=kept.local, scratch=partial(responsibilities.scratch, columns),
+        item_memory=0, value_memory=columns, learner="incremental",
     )  # fmt: skip

@@ -20,11 +20,12 @@ from dpsvi import engines
 from dpsvi.corpus import Corpus
 from dpsvi.engines import fit
 from dpsvi.evaluation.completion import infer_documents
+from dpsvi.families.topics.kept import sum_of
 from dpsvi.families.topics.matrix import document_bounds
 from dpsvi.kernels.collapsed import OWN
 from dpsvi.kernels.jit import as_items, compile_local
+from dpsvi.kernels.responsibilities import UNIT
 from dpsvi.models.lda.model import make_model, with_responsibilities
-from dpsvi.models.lda.responsibilities import UNIT, sum_of
 from dpsvi.training.job import Job
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State

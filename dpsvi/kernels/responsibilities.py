@@ -11,60 +11,20 @@ OWN = 1 is CVB0.  Here it is the 2 of the memory-free step (`dpsvi.kernels.colla
 at a lower perplexity here, too: `python -m experiments.own_counts --kept`.
 
 The statistics are the *changes* of c phi.  lam therefore stays the exact sum of what is kept, and
-nothing decays: incremental inference (Neal and Hinton 1998) rather than a stochastic step.
+nothing decays: incremental inference (Neal and Hinton 1998) rather than a stochastic step.  LDA and
+the HDP share this; alpha, the prior of a document, may differ from step to step.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from dpsvi.base import Model
 from dpsvi.kernels import collapsed
-from dpsvi.kernels.fold import (
-    list_words,
-    options_of,
-    prefetch_words,
-    topic_sizes,
-)
+from dpsvi.kernels.fold import count_evidence, list_words, prefetch_words, topic_sizes
 from dpsvi.kernels.jit import inline_kernel
-from dpsvi.training.state import State
 
 UNIT = 65535.0  # a kept responsibility of 1
-
-
-def recall(shared, scale, hyper, items, batch, work):
-    """See :class:`dpsvi.base.Model`: ``UNIT c phi`` of what is kept, which stays as it is."""
-    n = list_words(items, batch, work)
-    for d in batch:
-        for j in range(items.offsets[d], items.offsets[d + 1]):
-            stats, phi = work.stats[work.slot[items.index[j]]], shared.value_memory[j]
-            count = np.float64(items.value[j])
-            for k in range(stats.shape[0]):
-                stats[k] += count * np.float64(np.int32(phi[k]))
-    for i in range(n):
-        work.slot[work.touched[i]] = -1
-    return n
-
-
-def sum_of(state: State) -> State:
-    """A state from 0, which one pass over all items makes ``UNIT sum_d c_dw phi_dwk``.
-
-    The sums are made in float64: 20 million times 1 is no more than 2**24 in float32; and those of
-    integers are exact, in whatever order.
-    """
-    n_columns = state.model.shape[1]
-    model = Model(
-        name=state.model.name, shape=state.model.shape, prior=np.zeros(n_columns),
-        hyper=np.zeros(0), local=recall, scratch=_no_scratch, value_memory=n_columns,
-        learner="incremental", nonnegative=True, used_columns=state.model.used_columns,
-    )  # fmt: skip
-    total = State.resume(model, np.zeros(model.shape), 1)
-    total.shared = total.shared._replace(value_memory=state.shared.value_memory)
-    return total
-
-
-def _no_scratch(longest):
-    return 0
+FIRST_SWEEPS = 7  # over a document whose tokens are not assigned yet, at most
 
 
 @inline_kernel
@@ -88,29 +48,42 @@ def scratch(columns: int, longest: int) -> int:
     return 5 * columns
 
 
-def local(shared, scale, hyper, items, batch, work):
-    """See :class:`dpsvi.base.Model`; incremental, with ``value_memory`` = columns."""
+@inline_kernel
+def explain_all(shared, scale, options, n_words, items, batch, work, evidence):
+    """The documents of a batch, one after the other: changes are added to ``work.stats``.
+
+    Parameters
+    ----------
+    shared, scale, items, batch, work
+        As for a local step, with ``value_memory`` = columns; the words of the batch have their
+        slots.
+    options : dpsvi.kernels.fold.Options
+        Columns of padding must hold rows of 0.
+    n_words : int
+        V; ``work.totals`` are those of so many rows.
+    evidence : bool
+        Whether the change of E[psi(n_k + alpha_k) - psi(alpha_k)] is added to ``work.tally``.
+    """
     rows, kept = shared.rows, shared.value_memory
-    n_rows, n_columns = rows.shape
+    n_columns = rows.shape[1]
     real = rows.dtype.type
     zero, half, unit, part = real(0), real(0.5), real(UNIT), real(1 / UNIT)
     times = real(collapsed.OWN)
-    options = options_of(hyper, n_columns)
     c, eta = real(scale), real(options.eta)
     vectors = work.scratch[: 5 * n_columns].reshape((5, n_columns))
     gamma, phi, size, prior, alpha = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
     for k in range(n_columns):
         prior[k], alpha[k] = eta, options.alpha[k]
-
-    n = list_words(items, batch, work)
-    topic_sizes(options.alpha, options.eta, options.sizes, scale, n_rows, work.totals, size)
-    smooth = real(n_rows) * eta
+    topic_sizes(options.alpha, options.eta, options.sizes, scale, n_words, work.totals, size)
+    smooth = real(n_words) * eta
     for b in range(batch.shape[0]):
         d = batch[b]
         start, stop = items.offsets[d], items.offsets[d + 1]
         if b + 1 < batch.shape[0]:
             prefetch_words(items, batch[b + 1], rows)
         known = count_tokens(kept[start:stop], items.value[start:stop], alpha, gamma)
+        if evidence and known > 0:
+            count_evidence(gamma, alpha, -1.0, work.tally)
         # One sweep a visit; the first one finds its tokens unassigned and takes a few more.
         for _ in range(1 if known > 0 else options.n_sweeps):
             for j in range(start, stop):
@@ -137,6 +110,36 @@ def local(shared, scale, hyper, items, batch, work):
                     gamma[k] += change
                     stats[k] += change
                     old[k] = np.uint16(new)
+        if evidence and stop > start:
+            count_evidence(gamma, alpha, 1.0, work.tally)
+
+
+def recall(shared, scale, hyper, items, batch, work):
+    """See :class:`dpsvi.base.Model`: ``UNIT c phi`` of what is kept, which stays as it is.
+
+    `hyper` is the alpha of a model that has a row of tables behind those of the words; else empty.
+    The tables of the documents are then in this row, ``UNIT alpha_k E[psi(n_k + alpha_k) -
+    psi(alpha_k)]``.
+    """
+    n = list_words(items, batch, work)
+    n_columns = work.stats.shape[1]
+    gamma = work.scratch[:n_columns]
+    work.tally[:] = 0
+    for d in batch:
+        start, stop = items.offsets[d], items.offsets[d + 1]
+        for j in range(start, stop):
+            stats, phi = work.stats[work.slot[items.index[j]]], shared.value_memory[j]
+            assigned = np.float64(items.value[j])
+            for k in range(n_columns):
+                stats[k] += assigned * np.float64(np.int32(phi[k]))
+        if hyper.shape[0]:
+            count_tokens(shared.value_memory[start:stop], items.value[start:stop], hyper, gamma)
+            count_evidence(gamma, hyper, 1.0, work.tally)
     for i in range(n):
         work.slot[work.touched[i]] = -1
+    if hyper.shape[0]:
+        work.touched[n] = work.slot.shape[0] - 1
+        for k in range(n_columns):
+            work.stats[n, k] = UNIT * hyper[k] * work.tally[k]
+        return n + 1
     return n

@@ -29,7 +29,15 @@ def add_corpus_arguments(parser, required: bool = True) -> None:
         "--texts", action="store_true",
         help="PATH holds one text a line, or is a .csv with a column called text; plain or .gz",
     )  # fmt: skip
-    group.add_argument("--vocab", metavar="PATH", help="one word a line; default: found beside")
+    if required:
+        group.add_argument(
+            "--stop-words", choices=["english"],
+            help="with --texts: leave out the most common words of a language",
+        )  # fmt: skip
+    group.add_argument(
+        "--vocab", metavar="PATH",
+        help="one word a line; default: found beside; with --texts: only these words are counted",
+    )  # fmt: skip
     group.add_argument(
         "--encoding",
         type=_encoding,
@@ -72,12 +80,17 @@ def read_corpus(args, estimator=None):
     from dpsvi.cluster.ranks.world import in_turn
 
     with in_turn() if collective(args) else nullcontext(), reading_input(args.corpus):
-        return _read_texts(args, estimator) if args.texts else _read_corpus(args)
+        if args.texts:
+            return _read_texts(args, estimator)
+        if getattr(args, "stop_words", None):
+            raise UsageError("--stop-words needs --texts: other files hold counts of words")
+        return _read_corpus(args)
 
 
 def _read_texts(args, estimator):
     from dpsvi.corpus import as_corpus
     from dpsvi.corpus.text_files import read_texts
+    from dpsvi.corpus.texts import count_words
     from dpsvi.corpus.vocabulary import as_vocabulary
 
     words = as_vocabulary(args.vocab, args.encoding)
@@ -85,7 +98,8 @@ def _read_texts(args, estimator):
         words = estimator.vocabulary_
         if words is None:
             raise UsageError("--texts: the model was fitted without words; --vocab names them")
-    return as_corpus(read_texts(args.corpus, args.encoding, args.max_bytes), words)
+    texts = read_texts(args.corpus, args.encoding, args.max_bytes)
+    return as_corpus(*count_words(texts, words, getattr(args, "stop_words", None)))
 
 
 def _read_corpus(args):

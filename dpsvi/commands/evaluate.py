@@ -16,6 +16,7 @@ from dpsvi.commands.common import (
     takes_arrays,
 )
 from dpsvi.commands.fit_arrays import add_data_arguments, arguments_of, read_arrays
+from dpsvi.errors import UsageError
 
 
 def add_arguments(parser) -> None:
@@ -36,7 +37,10 @@ def run(args) -> None:
 def _evaluate_arrays(args) -> None:
     from dpsvi.errors import DataFormatError
 
-    estimator, data = load_estimator(args.model, "arrays"), read_arrays(args)
+    estimator = load_estimator(args.model, "arrays")
+    if not hasattr(estimator, "score"):
+        raise UsageError(f"{args.model}: this model has no score")
+    data = read_arrays(args)
     with refused_as(DataFormatError):
         score = float(estimator.score(**arguments_of(estimator.score, data)))
     emit(args, {"score": score, "shape": list(data["X"].shape)}, f"score {score:.6g}")

@@ -149,6 +149,11 @@ def make_estimator(args, data: dict):
         if name not in known:
             raise UsageError(f"--set {name}: {args.name} has the parameters {sorted(known)}")
         params[name] = value
+    if params.get("n_init", 1) != 1:  # a checkpoint holds one fit
+        if args.checkpoint_seconds:
+            raise UsageError("--checkpoint-seconds and --set n_init: a checkpoint holds one fit")
+        params["checkpoint_dir"] = None
+        log.warning("n_init=%s: no checkpoints, as one holds one fit", params["n_init"])
     return estimator(**params)
 
 

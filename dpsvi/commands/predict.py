@@ -53,7 +53,8 @@ def answer(args, methods: tuple[str, ...], method: str | None = None) -> None:
     known = [name for name in methods if hasattr(estimator, name)]
     method = method or next(iter(known), methods[0])
     if method not in known:
-        raise UsageError(f"{args.model}: this model has no {method}; it has {_offers(estimator)}")
+        others = _offers(estimator)
+        raise UsageError(f"{args.model}: this model has no {method}{others}")
     call = getattr(estimator, method)
     data = read_arrays(args)
     data.pop("y", None)
@@ -67,7 +68,8 @@ def answer(args, methods: tuple[str, ...], method: str | None = None) -> None:
 
 
 def _offers(estimator) -> str:
-    """The commands that answer, and the methods of each."""
+    """The commands that answer, and the methods of each, behind what a message says of others."""
     names = [name for name in METHODS if hasattr(estimator, name)]
     found = [f"`dpsvi predict` with {', '.join(names)}"] * bool(names)
-    return " and ".join([*found, *["`dpsvi transform`"] * hasattr(estimator, "transform")])
+    found += ["`dpsvi transform`"] * hasattr(estimator, "transform")
+    return "; it has " * bool(found) + " and ".join(found)

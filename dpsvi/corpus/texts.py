@@ -100,7 +100,7 @@ def is_text(document) -> bool:
     return isinstance(document, str)
 
 
-def count_words(texts, vocabulary=None):
+def count_words(texts, vocabulary=None, stop_words=None):
     """Count the words of texts.
 
     Parameters
@@ -109,6 +109,8 @@ def count_words(texts, vocabulary=None):
         As :func:`texts_of` returns it.
     vocabulary : sequence of str or None
         The words to be counted, all others being left out; None: those of the texts.
+    stop_words : str or None
+        As scikit-learn's CountVectorizer has it, for texts that are strings.
 
     Returns
     -------
@@ -122,7 +124,7 @@ def count_words(texts, vocabulary=None):
     from sklearn.feature_extraction.text import CountVectorizer
 
     strings = isinstance(next(filter(_shows_kind, texts), ""), str)
-    options = {} if strings else {"analyzer": list, "lowercase": False}
+    options = {"stop_words": stop_words} if strings else {"analyzer": list, "lowercase": False}
     if strings and vocabulary is None and len(texts) >= FEWEST:
         options |= {"min_df": RARE, "max_df": COMMON}
     counter = CountVectorizer(vocabulary=vocabulary, **options)
@@ -134,7 +136,7 @@ def count_words(texts, vocabulary=None):
     if "min_df" in options:
         notice(
             log, "%d texts: %d words, each in at least %d documents and at most half of them; "
-            "vectorizer= chooses others", len(texts), len(words), RARE,
+            "vectorizer=, or --stop-words and --vocab, choose others", len(texts), len(words), RARE,
         )  # fmt: skip
     return counts, words
 

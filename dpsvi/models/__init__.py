@@ -77,5 +77,8 @@ def load(path: str | PathLike[str]) -> Any:
 
     kind = io.read_meta(path)["kind"]
     if kind not in names():
-        raise ModelFormatError(f"{path}: holds a {kind!r} model, known are {names()}")
+        raise ModelFormatError(
+            f"{path}: holds a {kind!r} model, known are {names()}; a class of your own that is no "
+            "entry point loads its models itself, as YourClass.load(path)"
+        )
     return get(kind).load(path)

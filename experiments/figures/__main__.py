@@ -71,6 +71,7 @@ def main(argv=None) -> None:
     draw_trials(out)
     page = out / "report.html" if small or args.out else Path("experiments/report/index.html")
     report.make(out, page)
+    print(f"figures are in {out}, all on one page in {page}")
 
 
 def make_figures(args, only, out, source) -> None:

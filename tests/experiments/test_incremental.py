@@ -5,7 +5,9 @@ import json
 import pytest
 
 from dpsvi.estimators import incremental
+from experiments.digests.sides import ROOT
 from experiments.incremental import PROBLEMS, main, table
+from experiments.provenance import git_revision
 
 
 def test_pairs_of_fits_are_compared():
@@ -35,5 +37,5 @@ def test_from_end_to_end(name, tmp_path, monkeypatch):
         (0, False), (0, True), (2, False), (2, True),
     ]  # fmt: skip
     assert len({row["visits"] for row in rows}) == 1, "equal visits"
-    assert found["simulated"] and found["git"] is not None
+    assert found["simulated"] and found["git"] == git_revision(ROOT)
     assert "| 3 | 2 |" in (tmp_path / "table-share-1.md").read_text()

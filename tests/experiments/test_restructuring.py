@@ -2,6 +2,8 @@
 
 import json
 
+from experiments.digests.sides import ROOT
+from experiments.provenance import git_revision
 from experiments.restructuring import main, table
 
 
@@ -25,5 +27,5 @@ def test_from_end_to_end(tmp_path):
     main(["--only", "digits, 16 features, K", "--seeds", "1", "--out", str(tmp_path)])
     found = json.loads((tmp_path / "table.json").read_text())
     ((name, rows),) = found["rows"].items()
-    assert "digits" in name and len(rows) == 9 and found["git"] is not None
+    assert "digits" in name and len(rows) == 9 and found["git"] == git_revision(ROOT)
     assert "| kmeans | restructure |" in (tmp_path / "table.md").read_text()

@@ -128,9 +128,8 @@ def alone(problem: Problem, runs: Runs, args) -> list[dict]:
                 "limit": problem.alone_limit,
             }  # fmt: skip
             found = [runs.get(seconds_to_score, {**row, "seed": s}) for s in range(args.seeds)]
-            if None not in found:
-                rows.append({**row, "results": found})
-    return rows
+            rows.append({**row, "results": [one for one in found if one is not None]})
+    return [row for row in rows if row["results"]]
 
 
 def choose(problem: Problem, runs: Runs, n: int, B: int) -> dict | None:

@@ -70,6 +70,11 @@ def _cartpole_rates(n: int) -> list[tuple[float, float, int]]:
     return [*found, (0.005, 1 / math.sqrt(n), 600_000)] if n > 1 else found
 
 
+def _breakout_rates(n: int) -> list[tuple[float, float, int]]:
+    """A mean of n updates."""
+    return [(0.01, 1 / n, 600_000), (0.005, 1 / n, 600_000)]
+
+
 PROBLEMS = {
     "cartpole": Problem(
         {
@@ -79,6 +84,15 @@ PROBLEMS = {
         target=475.0, on_the_way=350.0, nodes=(1, 2, 4, 8, 16), local_steps=(1, 4, 16, 64, 256),
         rates=_cartpole_rates, tuning_seeds=(100, 101), between=5_000, limit=75.0,
         alone_steps=((2, 16), (8, 8)), alone_rates=(0.01, 0.005, 0.002), alone_limit=300.0,
+    ),
+    "breakout": Problem(
+        {
+            "environment": "breakout", "hidden": [128], "n_games": 2, "n_moves": 16,
+            "gamma": 0.99, "entropy": 0.01, "sticky": 0.1, "link": "1 Gbit/s",
+        },
+        target=5.0, on_the_way=3.5, nodes=(1, 4, 8), local_steps=(1, 4, 16, 64),
+        rates=_breakout_rates, tuning_seeds=(100,), between=10_000, limit=200.0,
+        alone_steps=((8, 8),), alone_rates=(0.01, 0.005), alone_limit=300.0,
     ),
 }  # fmt: skip
 
@@ -114,9 +128,8 @@ def alone(problem: Problem, runs: Runs, args) -> list[dict]:
                 "limit": problem.alone_limit,
             }  # fmt: skip
             found = [runs.get(seconds_to_score, {**row, "seed": s}) for s in range(args.seeds)]
-            if None not in found:
-                rows.append({**row, "results": found})
-    return rows
+            rows.append({**row, "results": [one for one in found if one is not None]})
+    return [row for row in rows if row["results"]]
 
 
 def choose(problem: Problem, runs: Runs, n: int, B: int) -> dict | None:
@@ -142,7 +155,8 @@ def seconds_to_score(settings: dict) -> dict:
     limit = settings.get("limit", problem.limit)
     agent = paced.agent(
         settings, learning_rate=settings["learning_rate"], gamma=settings["gamma"],
-        entropy=settings["entropy"], target=problem.target, n_episodes=EPISODES,
+        entropy=settings["entropy"], sticky=settings.get("sticky", 0.0), target=problem.target,
+        n_episodes=EPISODES,
         n_evaluations=max(1, most // problem.between),
         callbacks=[lambda entry, agent: entry["seconds"] > limit],
     ).fit(most)  # fmt: skip

@@ -68,7 +68,7 @@ PAPER = {
 
 
 def make(runs: Runs, args) -> list[dict]:
-    """A row for each environment and entrant; the last of an environment is of its peer."""
+    """A row for each environment and entrant; the last is of a peer, run if it is installed."""
     rows = []
     for environment in args.environments.split(","):
         rows += ours(runs, environment, args)
@@ -174,7 +174,7 @@ def table(rows: list[dict]) -> list[str]:
 
 def _line(row: dict) -> str:
     if not row["results"]:
-        return f"| {row['entrant']} | not installed | - | - | - | - |"
+        return f"| {row['entrant']} | not run | - | - | - | - |"
     mean, half = interval([found["score"] for found in row["results"]])
     seconds = statistics.mean(found["seconds"] for found in row["results"])
     rate = f"{row['learning_rate']:g}" if "learning_rate" in row else row["results"][0]["settings"]

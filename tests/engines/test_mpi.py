@@ -51,18 +51,23 @@ def test_three_ranks_fit_as_well_as_one(kind, model, fit, alone):
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
-@pytest.mark.parametrize("options", [(), ("n_jobs=2",), ("master_works=true",)], ids=str)
-def test_kept_responsibilities_on_three_ranks(kind, options, fit):
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [("collapsed", ()), ("collapsed", ("n_jobs=2",)), ("collapsed", ("master_works=true",)),
+     ("hdp", ("n_jobs=2",))],
+    ids=str,
+)  # fmt: skip
+def test_kept_responsibilities_on_three_ranks(kind, model, options, fit):
     """The topics are the sum of what all ranks keep: every token once, on every rank."""
-    ranks = fit(kind, 3, "collapsed", "max_iter=8", "keep_responsibilities=true", *options)
-    X, estimator = mpi_fit.problem("collapsed")
-    lda = estimator.set_params(engine="serial", max_iter=8, keep_responsibilities=True)
-    lda.fit(X[:-200])
+    ranks = fit(kind, 3, model, "max_iter=8", "keep_responsibilities=true", *options)
+    X, estimator = mpi_fit.problem(model)
+    serial = estimator.set_params(engine="serial", max_iter=8, keep_responsibilities=True)
+    serial.fit(X[:-200])
     for rank in ranks:
         assert rank["bits"] == ranks[0]["bits"], "all ranks hold the same model"
         assert rank["items"] == 8 * 1300
-        assert rank["sum"] == pytest.approx(lda._state.natural().sum(dtype=float), rel=1e-5)
-    assert ranks[0]["score"] == pytest.approx(lda.score(X[-200:]), abs=0.03)
+        assert rank["sum"] == pytest.approx(mpi_fit.total(serial._state), rel=1e-5)
+    assert ranks[0]["score"] == pytest.approx(serial.score(X[-200:]), abs=0.03)
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)

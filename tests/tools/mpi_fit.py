@@ -11,7 +11,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from dpsvi import DPSVILDA, Cluster, DPSVIGaussianMixture
+from dpsvi import DPSVIHDP, DPSVILDA, Cluster, DPSVIGaussianMixture
 from dpsvi.errors import DivergedError
 
 
@@ -22,7 +22,14 @@ def problem(model):
         return X, DPSVIGaussianMixture(4, batch_size=50, random_state=0)
     topics = rng.dirichlet(np.full(200, 0.05), 5)
     X = rng.poisson(50 * rng.dirichlet(np.full(5, 0.2), 1500) @ topics)
+    if model == "hdp":
+        return X, DPSVIHDP(5, batch_size=25, random_state=0)
     return X, DPSVILDA(5, batch_size=25, random_state=0, local_step=model)
+
+
+def total(state):
+    """Sum of the parameters, without that of rows which all items share."""
+    return float(state.natural()[: state.model.shape[0] - state.model.common_rows].sum(dtype=float))
 
 
 def main(out, model, *settings):
@@ -39,7 +46,7 @@ def main(out, model, *settings):
 
     state = estimator._state
     facts = {
-        "step": state.step, "items": state.items, "sum": float(state.natural().sum()),
+        "step": state.step, "items": state.items, "sum": total(state),
         "bits": state.natural().tobytes().hex()[:4000], "score": estimator.score(X[-200:]),
         "staleness": estimator.exchanges_.get("staleness", {}),
         "size": MPI.COMM_WORLD.Get_size(),

@@ -1,4 +1,6 @@
-"""Fits of LDA whose local step raises wherever it is not compiled; a program for ``mpiexec``, too.
+"""Fits of topic models whose local step raises wherever it is not compiled.
+
+A program for ``mpiexec``, too.
 
 ``python only_compiled.py OUT``: each rank writes how many steps each kind of fit had.
 """
@@ -10,14 +12,21 @@ from unittest.mock import patch
 
 import numpy as np
 
-from dpsvi import DPSVILDA
+from dpsvi import DPSVIHDP, DPSVILDA
 from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.kernels.jit import compile_local
+from dpsvi.models.hdp import kept as hdp_kept
+from dpsvi.models.hdp.model import LOCAL_STEPS
 from dpsvi.models.lda import kept, local_steps
 from dpsvi.training.loop import Loop
 
 STEPS = {name: local_steps.get(name).local for name in local_steps.names()}
-KINDS = {name: {"local_step": name} for name in STEPS} | {"kept": {"keep_responsibilities": True}}
+KEPT = {"keep_responsibilities": True}
+KINDS = {
+    **{name: (DPSVILDA, {"local_step": name}) for name in STEPS}, "kept": (DPSVILDA, KEPT),
+    **{f"HDP, {name}": (DPSVIHDP, {"local_step": name}) for name in LOCAL_STEPS},
+    "HDP, kept": (DPSVIHDP, KEPT),
+}  # fmt: skip
 
 
 def interpreted(shared, scale, hyper, items, batch, work):
@@ -31,7 +40,7 @@ def compiled_alone():
 
     Nor does the loop of the interpreter that models have which cannot be compiled.
     """
-    functions = [*STEPS.values(), kept.local]
+    functions = [*STEPS.values(), kept.local, *LOCAL_STEPS.values(), hdp_kept.local]
     for function in functions:
         compile_local(function, FLOAT)
     codes = [function.__code__ for function in functions]
@@ -52,7 +61,8 @@ def compiled_alone():
 def fit(kind, **options):
     """A fit of a few passes to 300 documents."""
     X = np.random.default_rng(0).poisson(0.5, (300, 40))
-    return DPSVILDA(3, max_iter=4, random_state=0, **KINDS[kind], **options).fit(X)
+    estimator, given = KINDS[kind]
+    return estimator(3, max_iter=4, random_state=0, **given, **options).fit(X)
 
 
 def main(out):

@@ -15,7 +15,6 @@ from functools import partial
 import numpy as np
 
 from dpsvi.base import Model
-from dpsvi.errors import check_flag
 from dpsvi.estimators.remembering import Place, Remembering
 from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.kernels.jit import as_items
@@ -62,9 +61,6 @@ class KeptPasses(Remembering):
     """
 
     def _check_keeps(self) -> None:
-        check_flag("keep_responsibilities", self.keep_responsibilities)
-        if not self.keep_responsibilities:
-            return
         if self.local_step != "collapsed":
             raise ValueError(
                 f"keep_responsibilities needs local_step='collapsed', got {self.local_step!r}"
@@ -72,11 +68,8 @@ class KeptPasses(Remembering):
         self._check_knows_end("passes that keep responsibilities")
         self._check_counts_once("kept responsibilities")
 
-    def _make_all_passes(self, items, rng, monitor) -> None:
-        """Make all passes of a fit, of which the last ones keep responsibilities if wanted."""
-        if not self.keep_responsibilities:
-            self._train_to_end(items, rng, monitor)
-            return
+    def _train_and_keep(self, items, rng, monitor) -> None:
+        """Make all passes of a fit, of which the last ones keep responsibilities."""
         n_passes = self.max_iter - self._n_kept()
         self._begin_part(0, n_passes)
         model, phase = self._state.model, self._resumed_phase()

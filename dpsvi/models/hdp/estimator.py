@@ -19,7 +19,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from dpsvi.base import Model
-from dpsvi.errors import check_number
+from dpsvi.errors import check_flag, check_number
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.run_options import BatchOptions
 from dpsvi.expfam.stick_breaking import draw_weights
@@ -179,7 +179,9 @@ class DPSVIHDP(KeptPasses, TopicEstimator):
         if not isinstance(alpha, str):
             check_number("doc_concentration", alpha, low=0, open_low=True)
         check_number("topic_concentration", self.topic_concentration, low=0, open_low=True)
-        self._check_keeps()
+        check_flag("keep_responsibilities", self.keep_responsibilities)
+        if self.keep_responsibilities:
+            self._check_keeps()
 
     def _first_alpha(self) -> float:
         return DOC_CONCENTRATION if self._learns("doc_concentration") else self.doc_concentration
@@ -192,7 +194,8 @@ class DPSVIHDP(KeptPasses, TopicEstimator):
         )  # fmt: skip
 
     def _optimise(self, items, rng, monitor) -> None:
-        self._make_all_passes(items, rng, monitor)
+        train = self._train_and_keep if self.keep_responsibilities else self._train_to_end
+        train(items, rng, monitor)
 
     def _alpha_of_tables(self):
         alpha = np.zeros(self._state.model.shape[1])

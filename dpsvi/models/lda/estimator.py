@@ -225,7 +225,8 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
     def _optimise(self, items, rng, monitor) -> None:
         if self._default().big_start and self._free_schedule() and not self._state.step:
             self._start_big(items, rng, monitor)
-        self._make_all_passes(items, rng, monitor)
+        train = self._train_and_keep if self.keep_responsibilities else self._train_to_end
+        train(items, rng, monitor)
         self._end_annealing()
 
     def _start_big(self, items, rng, monitor) -> None:
@@ -245,7 +246,9 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
         super().check_params()
         check_flag("warm_documents", self.warm_documents)
-        self._check_keeps()
+        check_flag("keep_responsibilities", self.keep_responsibilities)
+        if self.keep_responsibilities:
+            self._check_keeps()
         if self.warm_documents and self.local_step == "sparse":
             raise ValueError(
                 "warm_documents keeps all topics of a document, local_step='sparse' has few"

@@ -97,9 +97,9 @@ def test_the_table_has_every_algorithm_and_the_papers_rows(tmp_path, monkeypatch
 @pytest.mark.mpi
 def test_workers_over_mpi_learn_for_some_processor_seconds():
     told = {"environment": "cartpole", "seconds": 0.5, "seeds": 1, "workers": 2}
-    for entrant in ("HSA2C, B = 16", "GALA"):
-        (found,) = seconds.scores({**told, "entrant": entrant, "learning_rate": 0.005})["fits"]
-        assert found["moves"] > 1000 and found["score"] >= 8 and found["processor"] > 0
+    found = seconds.scores({**told, "entrant": "HSA2C, B = 16", "learning_rate": 0.005})
+    (fit,) = found["fits"]
+    assert fit["moves"] > 1000 and fit["score"] >= 8 and fit["processor"] > 0
 
 
 def test_the_peer_learns_where_it_is_installed():

@@ -90,7 +90,7 @@ PROBLEMS = {
             "environment": "breakout", "hidden": [128], "n_games": 2, "n_moves": 16,
             "gamma": 0.99, "entropy": 0.01, "sticky": 0.1, "link": "1 Gbit/s",
         },
-        target=5.0, on_the_way=3.5, nodes=(1, 4, 8), local_steps=(1, 4, 16, 64),
+        target=5.0, on_the_way=3.5, nodes=(1, 4, 8, 16), local_steps=(1, 4, 16, 64),
         rates=_breakout_rates, tuning_seeds=(100,), between=10_000, limit=200.0,
         alone_steps=((8, 8),), alone_rates=(0.01, 0.005), alone_limit=300.0,
     ),

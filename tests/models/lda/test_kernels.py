@@ -361,9 +361,12 @@ def test_responsibilities(corpus, lam, rng, batch_size):
     assert np.all(state.shared.value_memory[:, K:] == 0)
 
 
-@pytest.mark.parametrize(("n_jobs", "share", "tolerance"), [(1, 1e-5, 1e-3), (2, 1e-2, 1.0)])
+@pytest.mark.parametrize(("n_jobs", "share", "tolerance"), [(1, 1e-5, 1e-3), (2, 5e-2, 1.0)])
 def test_lam_stays_the_sum_of_what_is_kept(corpus, lam, n_jobs, share, tolerance):
-    """Nothing decays and nothing is counted twice, however often a document is visited."""
+    """Nothing decays and nothing is counted twice, however often a document is visited.
+
+    RACE: of two threads a write may be lost, and with it what a batch has changed of a row.
+    """
     state = kept_fit(corpus, lam, 10, 8, np.arange(corpus.n_items), n_jobs)
     model = state.model
     found = state.natural() - model.prior - padded(lam, model)

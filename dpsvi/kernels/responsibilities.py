@@ -17,10 +17,13 @@ the HDP share this; alpha, the prior of a document, may differ from step to step
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from dpsvi.kernels import collapsed
 from dpsvi.kernels.fold import count_evidence, list_words, prefetch_words, topic_sizes
+from dpsvi.kernels.hyper import pack
 from dpsvi.kernels.jit import inline_kernel
 
 UNIT = 65535.0  # a kept responsibility of 1
@@ -46,6 +49,26 @@ def count_tokens(kept, values, alpha, gamma):
 def scratch(columns: int, longest: int) -> int:
     """Length of ``work.scratch``."""
     return 5 * columns
+
+
+def keeping(model, local, options_of):
+    """`model` with a local step that keeps responsibilities, all else as it is.
+
+    Parameters
+    ----------
+    model : dpsvi.base.Model
+    local : callable
+        Its step that calls :func:`explain_all`.
+    options_of : callable(hyper, columns)
+        Names what ``model.hyper`` holds, `n_sweeps` among it.
+    """
+    columns = model.shape[1]
+    options = options_of(model.hyper, columns)
+    options = options._replace(n_sweeps=min(options.n_sweeps, FIRST_SWEEPS))
+    return model._replace(
+        hyper=pack(options), local=local, scratch=partial(scratch, columns), item_memory=0,
+        value_memory=columns, learner="incremental",
+    )  # fmt: skip
 
 
 @inline_kernel

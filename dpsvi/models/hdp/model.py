@@ -8,10 +8,9 @@ import numpy as np
 
 from dpsvi.base import Model
 from dpsvi.families.topics.matrix import FLOAT, first_rows, padded
-from dpsvi.kernels import responsibilities
 from dpsvi.kernels.collapsed import scratch
 from dpsvi.kernels.hyper import pack
-from dpsvi.kernels.responsibilities import FIRST_SWEEPS
+from dpsvi.kernels.responsibilities import keeping
 from dpsvi.models.hdp import collapsed, kept, mean_field
 from dpsvi.models.hdp.options import Options, options_of
 
@@ -62,13 +61,7 @@ def make_model(
 
 def with_responsibilities(model: Model) -> Model:
     """The same model with the local step that keeps every token's responsibilities."""
-    columns = model.shape[1]
-    options = options_of(model.hyper, columns)
-    options = options._replace(n_sweeps=min(options.n_sweeps, FIRST_SWEEPS))
-    return model._replace(
-        hyper=pack(options), local=kept.local, scratch=partial(responsibilities.scratch, columns),
-        value_memory=columns, learner="incremental",
-    )  # fmt: skip
+    return keeping(model, kept.local, options_of)
 
 
 def _first_rows(n_words, n_topics, rng):

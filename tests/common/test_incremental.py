@@ -373,12 +373,16 @@ def test_other_counts_than_those_that_are_remembered(rng, tmp_path):
 @needs("openmpi")
 @every_member
 def test_three_ranks(name, tmp_path, rng, ranks):
-    """Over a real MPI, for which others than a serial fit may find another optimum."""
+    """Over a real MPI, as good as the worst of some serial fits: a mixture has several optima."""
     from common.test_models import command
 
     data = data_of(name, rng, 300)
-    settings = {"incremental": True, "max_iter": 60}
-    ranks("openmpi", 3, "dpsvi", *command(name, data, tmp_path, **settings))
-    loaded = dpsvi.load(tmp_path / "run")
-    serial = as_good(name, data, loaded, less=0.1, batch_size=32, max_iter=60)
-    assert loaded._state.items == serial._state.items
+    ranks("openmpi", 3, "dpsvi", *command(name, data, tmp_path, incremental=True, max_iter=60))
+    loaded, first = dpsvi.load(tmp_path / "run"), fit(name, data, max_iter=0)
+    serial = [
+        fit(name, data, batch_size=32, max_iter=60, random_state=seed) for seed in range(8)
+    ]
+    worst = min(one.lower_bound_ for one in serial)
+    gained = worst - first.lower_bound_
+    assert loaded.lower_bound_ > worst - 0.1 * gained > first.lower_bound_
+    assert loaded._state.items == serial[0]._state.items

@@ -18,65 +18,95 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from dpsvi.errors import check_choice, check_number
-from dpsvi.kernels.jit import as_items
+from dpsvi.kernels.jit import as_items, copy, inline_kernel
 from dpsvi.optimize.classifier import DPSGDClassifier, as_classes
 from dpsvi.optimize.dpsgd import DPSGD
 from dpsvi.optimize.objective import Objective
 
 ACTIVATIONS = ("tanh", "relu")
 _RELU, _CLASSES = 1, 2  # places in hyper
+_GROUP = 4  # items of which the gradient is computed together
+
+
+@inline_kernel
+def _activation(relu, total, zero):
+    return max(total, zero) if relu else math.tanh(total)
+
+
+@inline_kernel
+def _slope(relu, h, zero, one):
+    """Derivative of the activation where it is h."""
+    if relu:
+        return one if h > zero else zero
+    return one - h * h
 
 
 def local(shared, scale, hyper, items, batch, work):
-    """See :class:`dpsvi.optimize.objective.Objective`."""
-    rows, stats = shared.rows, work.stats
+    """See :class:`dpsvi.optimize.objective.Objective`.
+
+    Four items at a time: what is read of the parameters, and written of the gradient, is read and
+    written once for them.  Where fewer are left the others' derivatives are 0.
+    """
+    rows, stats, relu = shared.rows, work.stats, hyper[_RELU] > 0
     n_hidden, n_classes = rows.shape[0] - 1, int(hyper[_CLASSES])
     out = rows.shape[1] - n_classes  # where the weights of the classes begin
     bias = out - 1
-    s, zero = rows.dtype.type(scale), rows.dtype.type(0)
-    one = rows.dtype.type(1)
-    score, hidden = work.scratch[:n_classes], work.scratch[n_classes:]
-    for d in batch:
-        first = items.offsets[d]
-        x = items.value[first : first + bias]
-        for k in range(n_classes):
-            score[k] = rows[n_hidden, out + k]
+    s, zero, one = rows.dtype.type(scale), rows.dtype.type(0), rows.dtype.type(1)
+    score, more = work.scratch[: _GROUP * n_classes], work.scratch[_GROUP * n_classes :]
+    hidden, seen = more[: _GROUP * n_hidden], more[_GROUP * n_hidden :]
+    s0, s1 = score[:n_classes], score[n_classes : 2 * n_classes]
+    s2, s3 = score[2 * n_classes : 3 * n_classes], score[3 * n_classes : 4 * n_classes]
+    x0, x1, x2, x3 = seen[:out], seen[out : 2 * out], seen[2 * out : 3 * out], seen[3 * out :]
+    seen[: _GROUP * out] = 0
+    for lo in range(0, batch.shape[0], _GROUP):
+        size = min(_GROUP, batch.shape[0] - lo)
+        for e in range(size):
+            first = items.offsets[batch[lo + e]]
+            copy(items.value[first : first + bias], seen[e * out :])
+            seen[e * out + bias] = 1
         for j in range(n_hidden):
             row = rows[j]
-            total = row[bias]
-            for i in range(bias):
-                total += row[i] * x[i]
-            total *= s
-            total = max(total, zero) if hyper[_RELU] > 0 else math.tanh(total)
-            hidden[j] = total
-            for k in range(n_classes):
-                score[k] += total * row[out + k]
-        most = score[0]
-        for k in range(1, n_classes):
-            most = max(most, score[k])
-        total = zero
-        for k in range(n_classes):
-            score[k] = math.exp(s * (score[k] - most))
-            total += score[k]
-        for k in range(n_classes):
-            score[k] /= total
-        score[int(items.value[first + bias])] -= one
-        for k in range(n_classes):
-            stats[n_hidden, out + k] -= score[k]
-        for j in range(n_hidden):
-            row, stat, h = rows[j], stats[j], hidden[j]
-            back = zero
-            for k in range(n_classes):
-                back += score[k] * row[out + k]
-                stat[out + k] -= score[k] * h
-            back *= s
-            if hyper[_RELU] > 0:
-                back = back if h > 0 else zero
+            a = b = c = d = zero
+            if size == 1:
+                for i in range(out):
+                    a += row[i] * x0[i]
             else:
-                back *= one - h * h
-            for i in range(bias):
-                stat[i] -= back * x[i]
-            stat[bias] -= back
+                for i in range(out):
+                    w = row[i]
+                    a += w * x0[i]
+                    b += w * x1[i]
+                    c += w * x2[i]
+                    d += w * x3[i]
+            h = hidden[_GROUP * j :]
+            h[0], h[1] = _activation(relu, s * a, zero), _activation(relu, s * b, zero)
+            h[2], h[3] = _activation(relu, s * c, zero), _activation(relu, s * d, zero)
+        score[: _GROUP * n_classes] = 0
+        for e in range(size):
+            first = items.offsets[batch[lo + e]]
+            _derive(
+                rows, s, hidden[e:], int(items.value[first + bias]),
+                score[e * n_classes : (e + 1) * n_classes], stats,
+            )  # fmt: skip
+        for j in range(n_hidden):
+            row, stat, h = rows[j], stats[j], hidden[_GROUP * j :]
+            u, v = row[out:], stat[out:]
+            h0, h1, h2, h3 = h[0], h[1], h[2], h[3]
+            a = b = c = d = zero
+            for k in range(n_classes):
+                a += s0[k] * u[k]
+                b += s1[k] * u[k]
+                c += s2[k] * u[k]
+                d += s3[k] * u[k]
+            for k in range(n_classes):
+                v[k] -= s0[k] * h0 + s1[k] * h1 + s2[k] * h2 + s3[k] * h3
+            a, b = s * a * _slope(relu, h0, zero, one), s * b * _slope(relu, h1, zero, one)
+            c, d = s * c * _slope(relu, h2, zero, one), s * d * _slope(relu, h3, zero, one)
+            if size == 1:
+                for i in range(out):
+                    stat[i] -= a * x0[i]
+            else:
+                for i in range(out):
+                    stat[i] -= a * x0[i] + b * x1[i] + c * x2[i] + d * x3[i]
     unpenalised = rows.dtype.type(hyper[0] * len(batch)) * s
     for j in range(n_hidden):
         stats[j, bias] += unpenalised * rows[j, bias]
@@ -87,8 +117,34 @@ def local(shared, scale, hyper, items, batch, work):
     return n_hidden + 1
 
 
+@inline_kernel
+def _derive(rows, s, hidden, label, score, stats):
+    """Put into `score` the derivatives of an item's loss by the scores of the classes."""
+    n_hidden, n_classes = rows.shape[0] - 1, score.shape[0]
+    out = rows.shape[1] - n_classes
+    copy(rows[n_hidden, out:], score)
+    for j in range(n_hidden):
+        h, u = hidden[_GROUP * j], rows[j, out:]
+        for k in range(n_classes):
+            score[k] += h * u[k]
+    most = score[0]
+    for k in range(1, n_classes):
+        most = max(most, score[k])
+    total = most - most
+    for k in range(n_classes):
+        score[k] = math.exp(s * (score[k] - most))
+        total += score[k]
+    for k in range(n_classes):
+        score[k] /= total
+    score[label] -= 1
+    last = stats[n_hidden, out:]
+    for k in range(n_classes):
+        last[k] -= score[k]
+
+
 def _scratch(n_hidden, n_classes, longest):
-    return n_hidden + n_classes
+    # An item is its features and its class; the bias takes the place of the class.
+    return _GROUP * (n_hidden + n_classes + longest)
 
 
 def objective(X, y, n_classes: int, n_hidden: int, activation: str = "tanh") -> Objective:

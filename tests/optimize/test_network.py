@@ -35,14 +35,15 @@ def biases():
     return mask
 
 
+@pytest.mark.parametrize("n", [1, 2, 7, N])  # four are computed together
 @pytest.mark.parametrize("activation", network.ACTIVATIONS)
-def test_gradient_is_that_of_finite_differences(activation, data, rng):
-    X, y = data
+def test_gradient_is_that_of_finite_differences(activation, n, data, rng):
+    X, y = data[0][:n], data[1][:n]
     objective = network.objective(X, y, K, H, activation)
     x0 = network.start(D, K, H, rng) + 0.1 * biases()
     x0[H, : D + 1] = 0
     for penalty in (0.0, 0.3):
-        optimizer = DPSGD(learning_rate=1.0, batch_size=N, max_iter=1, weight_decay=penalty)
+        optimizer = DPSGD(learning_rate=1.0, batch_size=n, max_iter=1, weight_decay=penalty)
         found = x0 - optimizer.minimize(objective, x0).x
         expected = approx_fprime(x0.ravel(), dense_loss, 1e-7, X, y, activation).reshape(x0.shape)
         np.testing.assert_allclose(found, expected + penalty * x0 * ~biases(), atol=1e-6)

@@ -51,12 +51,9 @@ def local(shared, scale, hyper, items, batch, work):
     n_hidden, n_classes = rows.shape[0] - 1, int(hyper[_CLASSES])
     out = rows.shape[1] - n_classes  # where the weights of the classes begin
     bias = out - 1
-    s, zero, one = rows.dtype.type(scale), rows.dtype.type(0), rows.dtype.type(1)
+    s = rows.dtype.type(scale)
     score, more = work.scratch[: _GROUP * n_classes], work.scratch[_GROUP * n_classes :]
     hidden, seen = more[: _GROUP * n_hidden], more[_GROUP * n_hidden :]
-    s0, s1 = score[:n_classes], score[n_classes : 2 * n_classes]
-    s2, s3 = score[2 * n_classes : 3 * n_classes], score[3 * n_classes : 4 * n_classes]
-    x0, x1, x2, x3 = seen[:out], seen[out : 2 * out], seen[2 * out : 3 * out], seen[3 * out :]
     seen[: _GROUP * out] = 0
     for lo in range(0, batch.shape[0], _GROUP):
         size = min(_GROUP, batch.shape[0] - lo)
@@ -64,49 +61,12 @@ def local(shared, scale, hyper, items, batch, work):
             first = items.offsets[batch[lo + e]]
             copy(items.value[first : first + bias], seen[e * out :])
             seen[e * out + bias] = 1
-        for j in range(n_hidden):
-            row = rows[j]
-            a = b = c = d = zero
-            if size == 1:
-                for i in range(out):
-                    a += row[i] * x0[i]
-            else:
-                for i in range(out):
-                    w = row[i]
-                    a += w * x0[i]
-                    b += w * x1[i]
-                    c += w * x2[i]
-                    d += w * x3[i]
-            h = hidden[_GROUP * j :]
-            h[0], h[1] = _activation(relu, s * a, zero), _activation(relu, s * b, zero)
-            h[2], h[3] = _activation(relu, s * c, zero), _activation(relu, s * d, zero)
-        score[: _GROUP * n_classes] = 0
+        _forward(rows, s, relu, seen, out, size, hidden)
+        score[:] = 0
         for e in range(size):
-            first = items.offsets[batch[lo + e]]
-            _derive(
-                rows, s, hidden[e:], int(items.value[first + bias]),
-                score[e * n_classes : (e + 1) * n_classes], stats,
-            )  # fmt: skip
-        for j in range(n_hidden):
-            row, stat, h = rows[j], stats[j], hidden[_GROUP * j :]
-            u, v = row[out:], stat[out:]
-            h0, h1, h2, h3 = h[0], h[1], h[2], h[3]
-            a = b = c = d = zero
-            for k in range(n_classes):
-                a += s0[k] * u[k]
-                b += s1[k] * u[k]
-                c += s2[k] * u[k]
-                d += s3[k] * u[k]
-            for k in range(n_classes):
-                v[k] -= s0[k] * h0 + s1[k] * h1 + s2[k] * h2 + s3[k] * h3
-            a, b = s * a * _slope(relu, h0, zero, one), s * b * _slope(relu, h1, zero, one)
-            c, d = s * c * _slope(relu, h2, zero, one), s * d * _slope(relu, h3, zero, one)
-            if size == 1:
-                for i in range(out):
-                    stat[i] -= a * x0[i]
-            else:
-                for i in range(out):
-                    stat[i] -= a * x0[i] + b * x1[i] + c * x2[i] + d * x3[i]
+            label = int(items.value[items.offsets[batch[lo + e]] + bias])
+            _derive(rows, s, hidden[e:], label, score[e * n_classes : (e + 1) * n_classes], stats)
+        _backward(rows, s, relu, seen, out, size, hidden, score, stats)
     unpenalised = rows.dtype.type(hyper[0] * len(batch)) * s
     for j in range(n_hidden):
         stats[j, bias] += unpenalised * rows[j, bias]
@@ -115,6 +75,65 @@ def local(shared, scale, hyper, items, batch, work):
     for j in range(n_hidden + 1):
         work.touched[j] = j
     return n_hidden + 1
+
+
+@inline_kernel
+def _of_each(numbers, width):
+    """The numbers of the four items, so many of each."""
+    return (
+        numbers[:width], numbers[width : 2 * width], numbers[2 * width : 3 * width],
+        numbers[3 * width : 4 * width],
+    )  # fmt: skip
+
+
+@inline_kernel
+def _forward(rows, s, relu, seen, out, size, hidden):
+    """Hidden units of four items, those of a unit next to each other."""
+    zero = rows.dtype.type(0)
+    x0, x1, x2, x3 = _of_each(seen, out)
+    for j in range(rows.shape[0] - 1):
+        row, h = rows[j], hidden[_GROUP * j :]
+        a = b = c = d = zero
+        if size == 1:
+            for i in range(out):
+                a += row[i] * x0[i]
+        else:
+            for i in range(out):
+                w = row[i]
+                a += w * x0[i]
+                b += w * x1[i]
+                c += w * x2[i]
+                d += w * x3[i]
+        h[0], h[1] = _activation(relu, s * a, zero), _activation(relu, s * b, zero)
+        h[2], h[3] = _activation(relu, s * c, zero), _activation(relu, s * d, zero)
+
+
+@inline_kernel
+def _backward(rows, s, relu, seen, out, size, hidden, score, stats):
+    """Add minus the gradients by the weights of the hidden units, to which `score` is sent back."""
+    zero, one = rows.dtype.type(0), rows.dtype.type(1)
+    n_classes = rows.shape[1] - out
+    x0, x1, x2, x3 = _of_each(seen, out)
+    s0, s1, s2, s3 = _of_each(score, n_classes)
+    for j in range(rows.shape[0] - 1):
+        stat, h, u, v = stats[j], hidden[_GROUP * j :], rows[j, out:], stats[j, out:]
+        h0, h1, h2, h3 = h[0], h[1], h[2], h[3]
+        a = b = c = d = zero
+        for k in range(n_classes):
+            a += s0[k] * u[k]
+            b += s1[k] * u[k]
+            c += s2[k] * u[k]
+            d += s3[k] * u[k]
+        for k in range(n_classes):
+            v[k] -= s0[k] * h0 + s1[k] * h1 + s2[k] * h2 + s3[k] * h3
+        a, b = s * a * _slope(relu, h0, zero, one), s * b * _slope(relu, h1, zero, one)
+        c, d = s * c * _slope(relu, h2, zero, one), s * d * _slope(relu, h3, zero, one)
+        if size == 1:
+            for i in range(out):
+                stat[i] -= a * x0[i]
+        else:
+            for i in range(out):
+                stat[i] -= a * x0[i] + b * x1[i] + c * x2[i] + d * x3[i]
 
 
 @inline_kernel

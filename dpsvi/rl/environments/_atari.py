@@ -1,9 +1,11 @@
 """Games of Atari through ale-py, by the name ``"atari:pong"``; they are not compiled.
 
 A move is four frames with one action.  What it shows is the brighter of its last two frames at each
-point, since some things blink, in grey, as means over the areas of 84 x 84 points, between 0 and 1,
-behind those of the three moves before.  An episode begins with up to 30 frames without an action,
-the only chance in it (`sticky` adds more), and is cut after half an hour, 108,000 frames.
+point, since some things blink, in grey between 0 and 1, as means over the areas of 84 x 84 points
+and less the mean of the picture, so that a bright background, which all pictures share, does not
+outweigh what moves; behind those of the three moves before.  An episode begins with up to 30 frames
+without an action, the only chance in it (`sticky` adds more), and is cut after half an hour,
+108,000 frames.
 
 To learn from a game, rewards are cut to -1, 0 or 1, and a lost life ends an episode; the next one
 goes on where it stands.  Scores are those of whole games, with rewards as they are.
@@ -143,10 +145,11 @@ def see(frame, line, seen):
     line : float32, (width,)
         Scratch.
     seen : float32, (SIDE, SIDE, STACK)
-        Updated, in [0, 1].
+        Updated, in (-1, 1): the mean of a picture is 0.
     """
     height, width = frame.shape[1], frame.shape[2]
     tall, wide = height / SIDE, width / SIDE
+    mean = 0.0
     for i in range(SIDE):
         top, bottom = i * tall, (i + 1) * tall
         line[:] = 0
@@ -161,6 +164,11 @@ def see(frame, line, seen):
             for k in range(STACK - 1):
                 seen[i, j, k] = seen[i, j, k + 1]
             seen[i, j, STACK - 1] = total / wide
+            mean += total / wide
+    mean /= SIDE * SIDE
+    for i in range(SIDE):
+        for j in range(SIDE):
+            seen[i, j, STACK - 1] -= mean
 
 
 @cache

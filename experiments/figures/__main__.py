@@ -138,7 +138,7 @@ def own_step(args, only, out, source) -> list[tuple[DefaultStep, Store]]:
         return []
     base = make_plan(args.corpus.name, args.quick).base
     plans = default_steps(base, args.seeds, args.quick or args.corpus == TINY)
-    timing = calibrated(out / "timing-default.json", args, plans[0].base, source)
+    timing = calibrated(out / "timing.json", args, base, source)  # the clock of all panels
     store = Store(path, timing, code_mark() if wanted else None)
     if wanted:
         store.make(seed_by_seed(plans, FIGURES), args.corpus.parent, source, args.jobs)

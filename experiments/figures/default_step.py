@@ -10,6 +10,8 @@ more passes and another serial fit to be compared with; (b) a picture of their o
 problems of their own, each with its serial fit and all with a file of runs of their own, so that
 neither file has to be made again for the other.  (c) is taken: what draws and tables points does
 not ask which problem they are of.
+
+Work costs what it costs in the other panels: a value and a step of the paper's batch.
 """
 
 from __future__ import annotations

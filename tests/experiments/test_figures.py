@@ -366,7 +366,7 @@ def test_everything_from_end_to_end(corpus_path, tmp_path, monkeypatch):
     main([*arguments, "--redraw"])
     assert (tmp_path / "runs.jsonl").read_text().splitlines() == more
     assert (tmp_path / "runs-default.jsonl").read_text().splitlines() == own
-    assert all("default step, 6" in (tmp_path / f"{name}.md").read_text()
+    assert all("default step, 3" in (tmp_path / f"{name}.md").read_text()
                for name in ("fig1", "fig3", "beyond"))  # fmt: skip
     keys = [json.dumps(json.loads(line)["run"]) for line in more + own]
     assert len(set(keys)) == len(keys), "nothing is run twice"

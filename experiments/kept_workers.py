@@ -122,16 +122,16 @@ def main(argv=None) -> None:
     share = f"-one-of-{args.share}" if args.share != KEPT_SHARE else "-plain" * args.plain
     name = "-".join([args.corpus.name.split(".")[1], *(["hdp"] if args.model == "hdp" else [])])
     blind = f"-blind-{args.most_blind}" if args.most_blind else ""
-    stem, rows = args.out / f"{name}{share}{blind}", []
+    name, rows = f"{name}{share}{blind}", []
     for cell in cells:
         for kept in (False,) if args.plain else (True, False):
             rows += [fit(train, test, args, cell, kept, seed) for seed in seeds]
-        stem.with_suffix(".json").write_text(
+        (args.out / f"{name}.json").write_text(
             json.dumps({**source, **facts, "rows": rows}, indent=1) + "\n"
         )
-        title = f"{stem.name}, {train.n_items:,} documents, K = {args.topics}, {args.passes} passes"
+        title = f"{name}, {train.n_items:,} documents, K = {args.topics}, {args.passes} passes"
         text = f"# {title}, simulated\n\n{described(source)}\n\n{table(rows, tokens)}"
-        stem.with_suffix(".md").write_text(text)
+        (args.out / f"{name}.md").write_text(text)
         print(text.splitlines()[-1], flush=True)
 
 

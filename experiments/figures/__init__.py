@@ -4,7 +4,8 @@
 
     runs      one run: what it is, how it is made
     store     results kept as lines of JSON, under a hash of the code that made them
-    plan      which runs each figure needs
+    plan      which runs each figure needs of the paper's step
+    default_step  and of the program's own
     outcome   speed-ups and tables, from the kept results alone
     findings  sentences about them
     draw      the figures

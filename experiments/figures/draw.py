@@ -16,6 +16,7 @@ TITLES = {
     "fig3": ("Figure 3: n workers of n threads", "n = p"),
     "beyond": ("Beyond the paper", "threads of all workers"),
 }
+MOST_LINEAR = 24  # threads or workers, up to which an axis is linear
 GONE = "x: TSP, not there; documents per second, perplexity at the end not within 2 %"
 
 
@@ -37,11 +38,11 @@ def speedup_figure(rows: list[dict], figure: str, path: Path, models: dict) -> N
     title, label = TITLES[figure]
     wide = figure in ("fig3", "beyond")  # n p is far above what is reached
     places = [(measure, panel) for measure in shown for panel in panels]
-    colours = _colours(rows)
+    colours, explained = _colours(rows), set()  # series in legends, by measure
     for axis, (measure, panel) in zip(axes.flat, places, strict=True):
         mine = [row for row in rows if row["panel"] == panel]
         xs = sorted({row["x"] for row in mine})
-        if figure == "beyond":
+        if max(xs) > MOST_LINEAR:
             axis.set_xscale("log")
         axis.set_xticks(xs, [str(x) for x in xs])
         axis.minorticks_off()
@@ -60,8 +61,9 @@ def speedup_figure(rows: list[dict], figure: str, path: Path, models: dict) -> N
         else:
             axis.set_ylim(0, 1.35 * max(highest) or 1)
         _panel(axis, mine, measure, models if measure == "speed" else {}, colours)
-    for axis in axes.flat[:: len(panels)][: len(MEASURES)]:
-        axis.legend(fontsize=7, loc="upper left", framealpha=0.7)
+        if new := {(measure, row["series"]) for row in mine} - explained:
+            axis.legend(fontsize=7, loc="upper left", framealpha=0.7)
+            explained |= new
     figure_.suptitle(f"{title} (SIMULATED; {GONE})", fontsize=10)
     save(figure_, path)
 

@@ -1,4 +1,4 @@
-"""Which runs each figure needs.
+"""Which runs each figure needs of the paper's step.
 
 Every run visits the same number of documents; what counts is the time until held-out perplexity is
 2 % above that of serial SVI at its end, or less.
@@ -40,9 +40,23 @@ WAYS = {
 }
 
 
+class Problem:
+    """Serial fits, and runs with workers that are compared with these and no others.
+
+    A subclass has `base`, the run that all others are made of, and defines ``serial() -> list of
+    Run``, a fit for each seed, and ``points(figure) -> dict``, the runs of a figure by point,
+    (panel, series, x): one for each seed.
+    """
+
+    def target(self, store: Store) -> float:
+        """Highest held-out perplexity that counts as that of serial SVI."""
+        finals = [store.get(run)["history"][-1][2] for run in self.serial()]
+        return TOLERANCE * statistics.median(finals)
+
+
 @dataclass(frozen=True)
-class Plan:
-    """How much is run.
+class Plan(Problem):
+    """The paper's step: how much is run.
 
     Parameters
     ----------
@@ -103,11 +117,6 @@ class Plan:
         """What the rate of the workers is chosen from, likewise."""
         common = {**PLACES[CHEAP], **WAYS[way], "tuning": True}
         return [replace(self.base, rate=rate, **common) for rate in self.rates_of]
-
-    def target(self, store: Store) -> float:
-        """Highest held-out perplexity that counts as that of serial SVI."""
-        finals = [store.get(run)["history"][-1][2] for run in self.serial()]
-        return TOLERANCE * statistics.median(finals)
 
     def points(self, figure: str) -> dict[tuple, list[Run]]:
         """Runs of a figure by point, (panel, series, x): one for each seed."""

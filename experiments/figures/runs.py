@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,10 +39,13 @@ class Run:
     topics: int = 50
     local_step: str = "mean_field"
     batch_size: int = 32
-    kappa: float = 0.7
+    kappa: float | None = 0.7  # None: rates that follow from the corpus, the program's default
     tau0: float = 4.0
     rate: float = 0.0  # a constant one, instead of kappa and tau0
     rule: str = "constant"  # how it changes with M, p and B: (13)
+    eta: float | None = ETA  # None, here and below: the program's default
+    sweeps: int | None = SWEEPS  # inner iterations on a document, at most
+    keep: bool = False  # responsibilities, in the last passes: these are incremental
     passes: int = 1
     every: float = 0.1  # passes between two evaluations
     seed: int = 0
@@ -124,21 +128,34 @@ def estimator(run: Run, timing: dict | None, callbacks: list):
         cluster = dataclasses.replace(cluster, timing=costs)
 
     class Watched(DPSVILDA):
-        """Callbacks see the parameters that training starts from, too."""
+        """Callbacks see the parameters that training starts from and those it ends with, too."""
 
         def _begin(self, *arguments):
-            state = super()._begin(*arguments)
+            self.reports, state = [], super()._begin(*arguments)
             for callback in callbacks:
                 callback(Event(0, 0, 0.0, 0.0, 0.0, state))
             return state
+
+        def _train(self, *arguments, **more):
+            ended = super()._train(*arguments, **more)
+            self.reports.append(self.exchanges_)  # of these passes
+            return ended
+
+        def _optimise(self, items, rng, monitor):
+            super()._optimise(items, rng, monitor)
+            if run.keep:  # what was kept is summed up after the last pass, which takes time
+                state = self._state
+                event = Event(state.step, state.items, monitor.epoch, monitor.before[0], 0.0, state)
+                for callback in callbacks:
+                    callback(event)
 
     return Watched(
         run.topics, engine="simulated", cluster=cluster, local_step=run.local_step, n_jobs=run.p,
         local_steps=run.B, lr_rule=run.rule, learning_rate=run.rate or None,
         learning_decay=run.kappa, learning_offset=run.tau0, batch_size=run.batch_size,
         max_iter=run.passes, evaluate_every=run.every, doc_topic_prior=ALPHA,
-        topic_word_prior=ETA, max_doc_update_iter=SWEEPS, random_state=run.seed,
-        callbacks=callbacks,
+        topic_word_prior=run.eta, max_doc_update_iter=run.sweeps, keep_responsibilities=run.keep,
+        random_state=run.seed, callbacks=callbacks,
     )  # fmt: skip
 
 
@@ -158,15 +175,15 @@ def simulate(run: Run, folder: str, timing: dict) -> dict:
         history.append([event.seconds, event.items, *found])
 
     lda = estimator(run, timing, [observe]).fit(train)
-    found = lda.exchanges_
-    waited, computed = (
-        sum(getattr(e, name) for e in found["exchanges"]) for name in ("waited", "seconds")
-    )
+    exchanges = [exchange for report in lda.reports for exchange in report["exchanges"]]
+    waited, computed = (sum(getattr(e, name) for e in exchanges) for name in ("waited", "seconds"))
+    seconds = history[-1][0]
     return {
-        "history": history, "seconds": found["seconds"], "items": lda._state.items,
-        "exchanges": len(found["exchanges"]), "bytes": found["bytes"],
-        "master_busy": found["busy"] / found["seconds"], "waiting": waited / (waited + computed),
-        "staleness": found["staleness"],
+        "history": history, "seconds": seconds, "items": lda._state.items,
+        "exchanges": len(exchanges), "bytes": sum(report["bytes"] for report in lda.reports),
+        "master_busy": sum(report["busy"] for report in lda.reports) / seconds,
+        "waiting": waited / (waited + computed),
+        "staleness": dict(sorted(Counter(exchange.staleness for exchange in exchanges).items())),
     }  # fmt: skip
 
 

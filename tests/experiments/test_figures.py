@@ -14,6 +14,7 @@ import pytest
 
 from experiments.figures import findings, python_step, theory
 from experiments.figures.__main__ import main
+from experiments.figures.default_step import DefaultStep
 from experiments.figures.outcome import soonest, speedups
 from experiments.figures.plan import (
     CHEAP,
@@ -235,13 +236,65 @@ def test_equal_perplexity_is_what_counts(tmp_path):
         if row["x"] == 1:
             assert row["tsp"] == pytest.approx(2 / 4) and row["arrived"] == "3/3" and row["ended"]
             assert row["speed"] == pytest.approx(4 / 8)
+            # Log-linear from 102 at 4 s to 100 at 8 s, of serial SVI at 2 s and 4 s.
+            assert row["stricter"] == [pytest.approx(0.5), pytest.approx(0.5)]
+            assert row["paired"] == 1.0 and row["paired_range"] == [1.0, 1.0]
         else:
             assert row["tsp"] is None and row["arrived"] == "1/3" and not row["ended"]
             assert row["speed"] == pytest.approx(1.0) and row["perplexity"] == pytest.approx(1.1)
+            assert row["stricter"] == [None, None]
+            assert row["paired"] == pytest.approx((1.0 + 1.1 + 1.1) / 3)
     assert rows[0]["run"].slower == PYTHON
     first, _, *others = findings.sentences(rows, "fig1")
     assert first.startswith("TSP (12), the time to serial SVI's perplexity + 2 %, at best: 0.50")
     assert "TSP (12) 0.50 at 1, missing at 2. Documents per second 0.50 at 1" in others[0]
+
+
+def test_workers_are_compared_with_serial_fits_of_their_own_step(tmp_path):
+    """Two problems in one panel: each has the serial fit of its own, and of the same seed."""
+    base = Run("c", 10, local_step="collapsed", kappa=None, B=None, passes=6)
+    store = Store(tmp_path / "runs.jsonl", TIMING, "code")
+    plans = [
+        DefaultStep(dataclasses.replace(base, keep=keep), 2, (2,), (2,), (2,), {1: (2,), 4: (8,)})
+        for keep in (False, True)
+    ]
+    common = {"master_busy": 0.1, "waiting": 0.2, "staleness": {"0": 3}, "bytes": 10, "items": 5,
+              "exchanges": 3, "seconds": 4.0}  # fmt: skip
+    for plan, of_serial in zip(plans, (100.0, 80.0), strict=True):
+        for run in plan.serial():
+            final = of_serial * (1 + run.seed)
+            store.add(run, {"history": [[4.0, 0, final, 1.0]], **common}, {})
+        for runs in (*plan.points("fig1").values(), *plan.points("beyond").values()):
+            for run in runs:
+                final = of_serial * (1 + run.seed) * (1.01 if run.seed else 0.99)
+                store.add(run, {"history": [[4.0, 0, final, 1.0]], **common}, {})
+    assert plans[0].points("fig2") == {}
+    rows = [row for plan in plans for row in speedups(plan, store, "fig1")]
+    assert len({row["panel"] for row in rows}) == 2 and len({row["series"] for row in rows}) == 2
+    for row in rows:
+        assert row["paired"] == pytest.approx(1.0)
+        assert row["paired_range"] == [pytest.approx(0.99), pytest.approx(1.01)]
+    assert [(row["run"].n, row["run"].p, row["x"]) for row in speedups(plans[1], store, "beyond")] \
+        == [(2, 1, 2), (2, 4, 8)]  # fmt: skip
+    assert findings.milder(rows) == [], "no B is given"
+
+
+def test_kept_sums_are_what_a_run_ends_with(corpus_path):
+    """Passes that keep are timed and exchanged as all others are, and so is their last sum."""
+    run = Run(corpus_path.name, 500, topics=5, batch_size=10, passes=4, every=1.0, B=None,
+              local_step="collapsed", kappa=None, eta=None, sweeps=None)  # fmt: skip
+    kept, serial, plain = (
+        simulate(dataclasses.replace(run, **more), str(corpus_path.parent), TIMING)
+        for more in ({"n": 4, "keep": True}, {"keep": True}, {"n": 4})
+    )
+    for result, looks in ((kept, 6), (serial, 6), (plain, 5)):
+        assert result["items"] == 4 * 500
+        seconds = [look[0] for look in result["history"]]
+        assert len(seconds) == looks and seconds == sorted(seconds)
+        assert seconds[-1] == result["seconds"]
+    assert kept["seconds"] > kept["history"][-2][0], "the sum takes time"
+    assert kept["seconds"] < serial["seconds"] / 1.5
+    assert kept["history"][-1][2] < 1.1 * serial["history"][-1][2]
 
 
 def test_rates_are_chosen_by_the_time_to_equal_perplexity(tmp_path):
@@ -305,11 +358,17 @@ def test_everything_from_end_to_end(corpus_path, tmp_path, monkeypatch):
     main([*arguments, "--only", "fig1"])
     runs = (tmp_path / "runs.jsonl").read_text().splitlines()
     main([*arguments, "--only", "fig1,fig2,fig3,fig4,beyond,steered,theory"])
+    assert "default step" not in (tmp_path / "fig1.md").read_text()
+    main([*arguments, "--only", "default"])
     more = (tmp_path / "runs.jsonl").read_text().splitlines()
     assert more[: len(runs)] == runs and len(more) > len(runs)
+    own = (tmp_path / "runs-default.jsonl").read_text().splitlines()
     main([*arguments, "--redraw"])
     assert (tmp_path / "runs.jsonl").read_text().splitlines() == more
-    keys = [json.dumps(json.loads(line)["run"]) for line in more]
+    assert (tmp_path / "runs-default.jsonl").read_text().splitlines() == own
+    assert all("default step, 3" in (tmp_path / f"{name}.md").read_text()
+               for name in ("fig1", "fig3", "beyond"))  # fmt: skip
+    keys = [json.dumps(json.loads(line)["run"]) for line in more + own]
     assert len(set(keys)) == len(keys), "nothing is run twice"
     for name in ("fig1", "fig2", "fig3", "fig4", "beyond", "steered", "theory"):
         assert (tmp_path / f"{name}.svg").stat().st_size > 5000

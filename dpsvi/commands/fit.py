@@ -215,10 +215,13 @@ def run(args, resume: bool = False) -> int:
                 folder.drop_checkpoints()
     if first:
         result = side.summary(estimator, data)
-        virtual = " (SIMULATED: the clock of a virtual cluster)" * result["simulated"]
+        clock = (
+            "training (SIMULATED: the clock of a virtual cluster)" if result["simulated"]
+            else "training, without compiling and scoring"
+        )  # fmt: skip
         lines = [
             *side.describe(result, estimator, folder),
-            f"{result['passes']} passes in {result['seconds']:.2f} s of training{virtual}",
+            f"{result['passes']} passes in {result['seconds']:.2f} s of {clock}",
             f"run folder {folder.path}",
         ]
         emit(args, {**result, "run_folder": str(folder.path)}, "\n".join(lines))

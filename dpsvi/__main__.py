@@ -166,7 +166,10 @@ def _explain(args, error: BaseException) -> int:
     except DivergedError as error:
         return _fail(args, str(error), DIVERGED)
     except LostRankError as error:
-        return _fail(args, str(error), LOST)
+        from dpsvi.commands.common import way_to_go_on
+
+        further = way_to_go_on(args.out) if getattr(args, "out", None) else ""
+        return _fail(args, "; ".join(filter(None, [str(error), further])), LOST)
     except (UsageError, FileExistsError) as error:
         return _fail(args, str(error), USAGE)
     except (OSError, ValueError, TypeError, ImportError, DpsviError) as error:

@@ -156,6 +156,12 @@ def refused_as(kind: Callable[[str], DpsviError]):
         raise kind(str(error).partition("\n")[0]) from error
 
 
+def way_to_go_on(out) -> str:
+    """What can be done with a run folder whose fit has ended too early; empty where nothing can."""
+    there = (Path(out) / "checkpoints").is_dir()
+    return f"`dpsvi resume {out}` goes on from the last checkpoint" if there else ""
+
+
 def seed(text: str) -> int:
     """An argument that is a seed."""
     if text.isdecimal() and int(text) < 1 << 32:

@@ -17,7 +17,7 @@ from functools import partial
 from dpsvi import engines, models
 from dpsvi.cluster import Cluster
 from dpsvi.commands import fit_arrays, fit_topics
-from dpsvi.commands.common import add_output_arguments, collective, emit, refused_as
+from dpsvi.commands.common import add_output_arguments, collective, emit, refused_as, way_to_go_on
 from dpsvi.commands.fit_options import (
     add_cluster_arguments,
     add_evaluation_arguments,
@@ -25,7 +25,7 @@ from dpsvi.commands.fit_options import (
 )
 from dpsvi.commands.wording import CALLED, NOT_JSON, option_of
 from dpsvi.errors import DataFormatError, UsageError
-from dpsvi.files.launcher import launched_rank, launched_size
+from dpsvi.files.launcher import launched_rank, launched_size, launched_with_ulfm
 
 log = logging.getLogger(__name__)
 
@@ -202,6 +202,12 @@ def run(args, resume: bool = False) -> int:
             settings = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
             folder.write_settings(settings, args.seed, args.threads, launched_size())
             log.info("%s: %s", args.name, side.described(data))
+            if collective(args) and estimator.checkpoint_dir and not launched_with_ulfm():
+                # Afterwards nobody could say so: this MPI ends all others at once.
+                log.info(
+                    "if a rank dies, all end; then `dpsvi resume %s` goes on from the last "
+                    "checkpoint, one each %g s", args.out, estimator.checkpoint_seconds,
+                )  # fmt: skip
             estimator.callbacks = [_recorder(folder, estimator, side, data)]
         with refused_as(refusal):
             try:
@@ -210,7 +216,9 @@ def run(args, resume: bool = False) -> int:
                 if not getattr(estimator, "interrupted_", 0):
                     raise  # there is no model yet
                 if first:
-                    log.warning("%s", interrupt.__notes__[-1])
+                    log.warning("%s", "; ".join(filter(None, [
+                        interrupt.__notes__[-1], way_to_go_on(args.out)
+                    ])))  # fmt: skip
         if first:
             side.write(folder, estimator, data)
             if estimator.exchanges_.get("exchanges"):

@@ -10,6 +10,7 @@ import pytest
 
 from dpsvi import models
 from dpsvi.__main__ import main, make_parser
+from dpsvi.commands.common import way_to_go_on
 from dpsvi.commands.wording import NOT_JSON, in_options
 
 
@@ -109,3 +110,9 @@ def test_warnings_name_options_and_files(tmp_path):
 def test_names_of_python_alone_are_left():
     args = Namespace(command="fit", name="lda", set=[], threads=1)
     assert in_options("cluster must be a dpsvi.Cluster", args) == "cluster must be a dpsvi.Cluster"
+
+
+def test_a_folder_with_checkpoints_can_go_on(tmp_path):
+    assert way_to_go_on(tmp_path) == ""
+    (tmp_path / "checkpoints").mkdir()
+    assert f"`dpsvi resume {tmp_path}`" in way_to_go_on(tmp_path)

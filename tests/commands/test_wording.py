@@ -42,7 +42,7 @@ MIXTURE = ("fit", "gaussian_mixture", "--data", "x")
         (("play", "cartpole"), "n_moves must be >= 1", "--set n_moves must be >= 1"),
         # What is no parameter stays as it is.
         (LDA, "the engine and its threads, batch_sizes, model.batch_size", None),
-        (LDA, "/tmp/max_iter/a.txt: 'n_jobs' is not a word", None),
+        (LDA, "runs/max_iter/a.txt: 'n_jobs' is not a word", None),
         (LDA, "--set n_jobs=2 and --batch-size", None),
         (("topics", "run"), "max_iter must be >= 0", None),
     ],

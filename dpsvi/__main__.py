@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 
 from dpsvi import __version__
 from dpsvi.errors import (
@@ -17,6 +18,7 @@ from dpsvi.errors import (
     FAILURE,
     LOST,
     USAGE,
+    CorpusWarning,
     DataFormatError,
     DivergedError,
     DpsviError,
@@ -58,12 +60,30 @@ def _handle_signals() -> None:
         signal.signal(number, on_signal)
 
 
-def _log_to_stderr(prefix: str) -> None:
-    """Show what dpsvi logs, and warnings of others; ranks other than 0 show warnings alone."""
+def _show_on_stderr(prefix: str, args) -> None:
+    """Show what dpsvi logs, and warnings of others; ranks other than 0 show warnings alone.
+
+    What names parameters of Python is said in the options of the command.
+    """
+    from dpsvi.commands.wording import in_options
+
+    class Formatter(logging.Formatter):
+        def format(self, record):
+            return prefix + in_options(super().format(record), args)
+
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(lambda record: record.levelno >= logging.WARNING or _is_ours(record.name))
+    handler.setFormatter(Formatter("%(message)s"))
     level = logging.INFO if launched_rank() == 0 else logging.WARNING
-    logging.basicConfig(level=level, handlers=[handler], format=f"{prefix}%(message)s")
+    logging.basicConfig(level=level, handlers=[handler])
+    usual = warnings.formatwarning
+
+    def shown(message, category, *place):
+        if issubclass(category, CorpusWarning):  # is about a file, not about a line of a program
+            return f"{prefix}{in_options(str(message), args)}\n"
+        return usual(message, category, *place)
+
+    warnings.formatwarning = shown
 
 
 def _is_ours(logger: str) -> bool:
@@ -106,7 +126,7 @@ def main(argv=None) -> int:
     parser = make_parser()
     args = apply_config(parser, argv)
     alone = launched_size() == 1
-    _log_to_stderr("" if alone else f"[rank {launched_rank()}] ")
+    _show_on_stderr("" if alone else f"[rank {launched_rank()}] ", args)
     _handle_signals()
     if alone:
         return _run(args)
@@ -146,7 +166,10 @@ def _explain(args, error: BaseException) -> int:
     except DivergedError as error:
         return _fail(args, str(error), DIVERGED)
     except LostRankError as error:
-        return _fail(args, str(error), LOST)
+        from dpsvi.commands.common import way_to_go_on
+
+        further = way_to_go_on(args.out) if getattr(args, "out", None) else ""
+        return _fail(args, "; ".join(filter(None, [str(error), further])), LOST)
     except (UsageError, FileExistsError) as error:
         return _fail(args, str(error), USAGE)
     except (OSError, ValueError, TypeError, ImportError, DpsviError) as error:
@@ -175,9 +198,11 @@ def _end_rank(code: int, together: bool) -> None:
 
 
 def _fail(args, message, code) -> int:
+    from dpsvi.commands.wording import in_options
+
     if args.debug:
         traceback.print_exc()
-    print(f"dpsvi {args.command}: {message}", file=sys.stderr)
+    print(f"dpsvi {args.command}: {in_options(message, args)}", file=sys.stderr)
     return code
 
 

@@ -131,6 +131,8 @@ def test_links_of_pages_lead_somewhere():
             assert (page.parent / link).exists(), f"{page.name} links to {link}"
         for path in re.findall(r"^```{include} (\S+)$", page.read_text("utf-8"), re.M):
             assert (page.parent / path).exists(), f"{page.name} includes {path}"
+            # Where pages are read as files, a directive shows nothing.
+            assert f"]({path})." in page.read_text("utf-8"), f"{page.name} has no link to {path}"
 
 
 @pytest.mark.parametrize(

@@ -27,16 +27,21 @@ def add_corpus_arguments(parser, required: bool = True) -> None:
     )  # fmt: skip
     group.add_argument(
         "--texts", action="store_true",
-        help="PATH holds one text a line, or is a .csv with a column called text; plain or .gz",
+        help="PATH holds one text a line, or is a .csv or .tsv with a column called text; plain or "
+        ".gz",
+    )  # fmt: skip
+    group.add_argument(
+        "--text-column", metavar="NAME",
+        help="PATH is a .csv or .tsv with texts in this column; --texts need not be given",
     )  # fmt: skip
     if required:
         group.add_argument(
             "--stop-words", choices=["english"],
-            help="with --texts: leave out the most common words of a language",
+            help="of texts: leave out the most common words of a language",
         )  # fmt: skip
     group.add_argument(
         "--vocab", metavar="PATH",
-        help="one word a line; default: found beside; with --texts: only these words are counted",
+        help="one word a line; default: found beside; of texts: only these words are counted",
     )  # fmt: skip
     group.add_argument(
         "--encoding",
@@ -80,7 +85,7 @@ def read_corpus(args, estimator=None):
     from dpsvi.cluster.ranks.world import in_turn
 
     with in_turn() if collective(args) else nullcontext(), reading_input(args.corpus):
-        if args.texts:
+        if args.texts or args.text_column is not None:
             return _read_texts(args, estimator)
         if getattr(args, "stop_words", None):
             raise UsageError("--stop-words needs --texts: other files hold counts of words")
@@ -98,12 +103,13 @@ def _read_texts(args, estimator):
         words = estimator.vocabulary_
         if words is None:
             raise UsageError("--texts: the model was fitted without words; --vocab names them")
-    texts = read_texts(args.corpus, args.encoding, args.max_bytes)
+    texts = read_texts(args.corpus, args.encoding, args.max_bytes, args.text_column)
     return as_corpus(*count_words(texts, words, getattr(args, "stop_words", None)))
 
 
 def _read_corpus(args):
     from dpsvi.corpus import load_corpus
+    from dpsvi.corpus.text_files import separator
 
     if args.corpus.startswith("dataset:"):
         from dpsvi.datasets import BY_NAME
@@ -119,7 +125,10 @@ def _read_corpus(args):
     except DataFormatError as error:
         if not str(error).startswith(f"{args.corpus}:1: "):
             raise
-        raise DataFormatError(f"{error} (--texts reads a file of texts)") from error
+        hint = "--text-column NAME reads the texts of a table" if separator(args.corpus) else (
+            "--texts reads a file of texts"
+        )  # fmt: skip
+        raise DataFormatError(f"{error} ({hint})") from error
 
 
 @contextmanager
@@ -145,6 +154,12 @@ def refused_as(kind: Callable[[str], DpsviError]):
     except (ValueError, TypeError) as error:
         # scikit-learn goes on with advice that has nothing to do with a command.
         raise kind(str(error).partition("\n")[0]) from error
+
+
+def way_to_go_on(out) -> str:
+    """What can be done with a run folder whose fit has ended too early; empty where nothing can."""
+    there = (Path(out) / "checkpoints").is_dir()
+    return f"`dpsvi resume {out}` goes on from the last checkpoint" if there else ""
 
 
 def seed(text: str) -> int:

@@ -17,14 +17,15 @@ from functools import partial
 from dpsvi import engines, models
 from dpsvi.cluster import Cluster
 from dpsvi.commands import fit_arrays, fit_topics
-from dpsvi.commands.common import add_output_arguments, collective, emit, refused_as
+from dpsvi.commands.common import add_output_arguments, collective, emit, refused_as, way_to_go_on
 from dpsvi.commands.fit_options import (
     add_cluster_arguments,
     add_evaluation_arguments,
     add_run_arguments,
 )
+from dpsvi.commands.wording import CALLED, NOT_JSON, option_of
 from dpsvi.errors import DataFormatError, UsageError
-from dpsvi.files.launcher import launched_rank, launched_size
+from dpsvi.files.launcher import launched_rank, launched_size, launched_with_ulfm
 
 log = logging.getLogger(__name__)
 
@@ -41,12 +42,20 @@ class _ModelParser(argparse.ArgumentParser):
     """
 
     def format_help(self) -> str:
-        name = self.get_default("name")
+        name, known = self.get_default("name"), {action.dest for action in self._actions}
         parameters = inspect.signature(models.get(name)).parameters.values()
-        listed = ", ".join(f"{p.name}={p.default!r}" for p in parameters)
+        options = {p.name: option_of(p.name, known) for p in parameters}
+        renamed = [f"{option} is {p}" for p, option in options.items() if option and p in CALLED]
+        others = [
+            f"{p.name}={p.default!r}" for p in parameters
+            if not options[p.name] and p.name not in NOT_JSON
+        ]  # fmt: skip
         self.epilog = (
-            f"--set NAME=VALUE gives any parameter of {models.declared(name)['ESTIMATOR']}, here "
-            f"with their defaults: {listed}. The documentation of this class describes them."
+            f"The model is {models.declared(name)['ESTIMATOR']} of Python, whose documentation "
+            "explains its parameters. Options give some of them, by the same name, as "
+            f"--batch-size, or by another: {', '.join(renamed)}. --set NAME=VALUE gives the "
+            f"others, here with their defaults: {', '.join(others)}. It can also give one that has "
+            "an option, which then does not count: a vector, say, where the option is a number."
         )
         return super().format_help()
 
@@ -79,10 +88,6 @@ def add_arguments(parser) -> None:
         add_cluster_arguments(leaf)
 
 
-# Where the estimator's parameter is called otherwise.
-_CALLED = {
-    "n_jobs": "threads", "max_iter": "passes", "random_state": "seed", "n_workers": "workers",
-}  # fmt: skip
 _GIVEN = (
     "n_jobs", "local_steps", "max_iter", "batch_size", "learning_decay", "learning_offset",
     "learning_rate", "lr_rule", "random_state", "evaluate_every", "early_stopping",
@@ -107,11 +112,10 @@ def check_used(given: dict, engine: str) -> None:
     """
     fields_of = {name: _fields(engines.get(name).options) for name in engines.names()}
     for field in sorted(set.union(*fields_of.values()) - fields_of[engine]):
-        name = _CALLED.get(field, field)
-        if given.get(name) in (None, False):
+        if given.get(CALLED.get(field, field)) in (None, False):
             continue
         users = sorted(other for other, known in fields_of.items() if field in known)
-        option = "--" + name.replace("_", "-")
+        option = option_of(field, given)
         # What another launch of the same command would use is only said to be of no effect.
         if given.get("engine") is not None or engines.called_for(2) not in users:
             raise UsageError(f"{option} is for --engine {' or '.join(users)}, got {engine}")
@@ -127,7 +131,7 @@ def _fields(options) -> set[str]:
 def cluster_of(args) -> Cluster:
     """The options that were given, for the engine that is to be used."""
     options = engines.get(engine_of(args)).options or Cluster
-    given = {name: getattr(args, _CALLED.get(name, name), None) for name in _fields(options)}
+    given = {name: getattr(args, CALLED.get(name, name), None) for name in _fields(options)}
     if pairs := given.get("strategy_options"):
         given["strategy_options"] = dict(pairs)
     return options(**{name: value for name, value in given.items() if value is not None})
@@ -136,7 +140,7 @@ def cluster_of(args) -> Cluster:
 def make_estimator(args, data: dict):
     """The estimator that the arguments describe."""
     estimator = models.get(args.name)
-    given = {name: getattr(args, _CALLED.get(name, name)) for name in _GIVEN}
+    given = {name: getattr(args, CALLED.get(name, name)) for name in _GIVEN}
     params = {name: value for name, value in given.items() if value is not None}
     params |= _side(args.name).parameters(args, data)
     seconds = 60.0 if args.checkpoint_seconds is None else args.checkpoint_seconds
@@ -149,23 +153,25 @@ def make_estimator(args, data: dict):
         if name not in known:
             raise UsageError(f"--set {name}: {args.name} has the parameters {sorted(known)}")
         params[name] = value
-    if params.get("n_init", 1) != 1:  # a checkpoint holds one fit
-        if args.checkpoint_seconds:
-            raise UsageError("--checkpoint-seconds and --set n_init: a checkpoint holds one fit")
-        params["checkpoint_dir"] = None
-        log.warning("n_init=%s: no checkpoints, as one holds one fit", params["n_init"])
+    for name, usual, reason in (
+        ("n_init", 1, "a checkpoint holds one fit"),
+        ("max_batch_size", None, "a checkpoint is of batches of one size"),
+    ):
+        if params.get(name, usual) != usual:
+            if args.checkpoint_seconds:
+                raise UsageError(f"--checkpoint-seconds and --set {name}: {reason}")
+            params["checkpoint_dir"] = None
+            log.warning("%s=%s: no checkpoints, as %s", name, params[name], reason)
     return estimator(**params)
 
 
-def _refusal(estimator, side, source, message):
+def _refusal(estimator, source, message):
     """The error for what the estimator refuses: wrong usage of an option, or bad data.
 
     What it says of a parameter begins with the parameter's name.
     """
     if re.match(r"\w*", message)[0] not in estimator.get_params():
         return DataFormatError(f"{source}: {message}")
-    for name, option in (_CALLED | side.CALLED).items():
-        message = re.sub(rf"\b{name}\b", "--" + option.replace("_", "-"), message)
     return UsageError(message)
 
 
@@ -188,7 +194,7 @@ def run(args, resume: bool = False) -> int:
     with refused_as(UsageError):
         data = side.read(args)
         estimator = make_estimator(args, data)
-    refusal = partial(_refusal, estimator, side, getattr(args, side.SOURCE))
+    refusal = partial(_refusal, estimator, getattr(args, side.SOURCE))
     with refused_as(refusal):
         estimator.check_params()
     with folder if first else nullcontext(), _rank_log(args):
@@ -196,6 +202,12 @@ def run(args, resume: bool = False) -> int:
             settings = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
             folder.write_settings(settings, args.seed, args.threads, launched_size())
             log.info("%s: %s", args.name, side.described(data))
+            if collective(args) and estimator.checkpoint_dir and not launched_with_ulfm():
+                # Afterwards nobody could say so: this MPI ends all others at once.
+                log.info(
+                    "if a rank dies, all end; then `dpsvi resume %s` goes on from the last "
+                    "checkpoint, one each %g s", args.out, estimator.checkpoint_seconds,
+                )  # fmt: skip
             estimator.callbacks = [_recorder(folder, estimator, side, data)]
         with refused_as(refusal):
             try:
@@ -204,7 +216,9 @@ def run(args, resume: bool = False) -> int:
                 if not getattr(estimator, "interrupted_", 0):
                     raise  # there is no model yet
                 if first:
-                    log.warning("%s", interrupt.__notes__[-1])
+                    log.warning("%s", "; ".join(filter(None, [
+                        interrupt.__notes__[-1], way_to_go_on(args.out)
+                    ])))  # fmt: skip
         if first:
             side.write(folder, estimator, data)
             if estimator.exchanges_.get("exchanges"):
@@ -215,10 +229,13 @@ def run(args, resume: bool = False) -> int:
                 folder.drop_checkpoints()
     if first:
         result = side.summary(estimator, data)
-        virtual = " (SIMULATED: the clock of a virtual cluster)" * result["simulated"]
+        clock = (
+            "training (SIMULATED: the clock of a virtual cluster)" if result["simulated"]
+            else "training, without compiling and scoring"
+        )  # fmt: skip
         lines = [
             *side.describe(result, estimator, folder),
-            f"{result['passes']} passes in {result['seconds']:.2f} s of training{virtual}",
+            f"{result['passes']} passes in {result['seconds']:.2f} s of {clock}",
             f"run folder {folder.path}",
         ]
         emit(args, {**result, "run_folder": str(folder.path)}, "\n".join(lines))

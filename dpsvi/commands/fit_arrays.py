@@ -9,7 +9,6 @@ from dpsvi.commands.common import reading_input
 from dpsvi.errors import UsageError
 
 SOURCE = "data"  # the option that names the data
-CALLED = {"validation_size": "held_out"}  # parameters whose options are called otherwise
 _ROLES = {"y": "y", "groups": "groups", "lengths": "sequence"}  # arguments of `fit`: options
 
 

@@ -15,7 +15,8 @@ def add_run_arguments(parser) -> None:
     )
     run.add_argument(
         "--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
-        help="any parameter of the estimator, the value as JSON; may be given several times",
+        help="a parameter of the estimator that has no option of its own, as listed below; the "
+        "value as JSON, null for None; may be given several times",
     )  # fmt: skip
     run.add_argument(
         "--engine", choices=engines.names(),

@@ -7,8 +7,6 @@ from dpsvi.commands.common import add_corpus_arguments, read_corpus
 from dpsvi.models.lda import local_steps
 
 SOURCE = "corpus"  # the option that names the data
-# parameters whose options are called otherwise
-CALLED = {"n_components": "topics", "validation_size": "held_out"}
 
 
 def _prior(text):

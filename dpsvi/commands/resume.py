@@ -68,7 +68,9 @@ def _settings(args, path) -> tuple[str, argparse.Namespace]:
         settings["engine"] = None  # whatever this launch calls for
     if given.get("strategy", settings.get("strategy")) != settings.get("strategy"):
         settings["strategy_options"] = None  # they are those of the other one
-    merged = argparse.Namespace(**{"set": [], "texts": False, **settings, **given})
+    # Settings that older versions wrote lack some.
+    usual = {"set": [], "texts": False, "text_column": None}
+    merged = argparse.Namespace(**{**usual, **settings, **given})
     check_used(given, engine_of(merged))
     return kept, merged
 

@@ -1,4 +1,4 @@
-"""Texts in files: one a line, or one a row of a table."""
+"""Texts in files: one a line, or a column of a table."""
 
 from __future__ import annotations
 
@@ -11,23 +11,33 @@ from dpsvi.corpus.stream import read_lines, read_text
 from dpsvi.errors import CorpusFormatError
 
 COLUMN = "text"  # of a table
+_BETWEEN = {".csv": ",", ".tsv": "\t"}  # what stands between two fields
+
+
+def separator(path: str | PathLike) -> str | None:
+    """What stands between two fields of a file that is a table by its name, else None."""
+    suffixes = Path(path).name.lower().removesuffix(".gz")
+    return _BETWEEN.get(Path(suffixes).suffix)
 
 
 def read_texts(
-    path: str | PathLike, encoding: str = "utf-8", max_bytes: int | None = None
-) -> list[str]:
-    """The texts of a plain or gzip file: its lines, or those of the column ``text`` of a ``.csv``.
+    path: str | PathLike, encoding: str = "utf-8", max_bytes: int | None = None,
+    text_column: str | None = None,
+) -> list[str]:  # fmt: skip
+    """The texts of a plain or gzip file: its lines, or those of a column of a ``.csv`` or ``.tsv``.
 
     Parameters
     ----------
     path, encoding, max_bytes
-        As in :func:`dpsvi.corpus.stream.read_lines`.  Line 1 of a ``.csv`` names the columns; texts
-        in quotes may hold commas and ends of lines.
+        As in :func:`dpsvi.corpus.stream.read_lines`.  Line 1 of a table names the columns; texts
+        in quotes may hold commas, tabs and ends of lines.
+    text_column : str or None
+        Name of the column; ``text`` where it is None.
 
     Returns
     -------
     list of str
-        Empty texts are kept, so that they can be told by their numbers; empty lines of a ``.csv``
+        Empty texts are kept, so that they can be told by their numbers; empty lines of a table
         are no rows.
 
     Raises
@@ -35,8 +45,14 @@ def read_texts(
     CorpusFormatError
         ``file:line: reason``: the file is empty, not in this encoding, or no such table.
     """
-    if Path(path).name.lower().endswith((".csv", ".csv.gz")):
-        texts = _column(path, read_text(path, encoding, max_bytes))
+    if between := separator(path):
+        table = read_text(path, encoding, max_bytes)
+        texts = _column(path, table, text_column or COLUMN, between)
+    elif text_column is not None:
+        raise CorpusFormatError(
+            f"{path}: text_column is for tables, .csv and .tsv, got {text_column!r}; of other "
+            "files each line is a text"
+        )
     else:
         texts = read_lines(path, encoding, max_bytes)
         texts = [] if texts == [""] else texts
@@ -45,17 +61,18 @@ def read_texts(
     return texts
 
 
-def _column(path, table: str) -> list[str]:
+def _column(path, table: str, name: str, between: str) -> list[str]:
     limit = csv.field_size_limit(max(len(table), csv.field_size_limit()))  # of one text
-    rows = csv.reader(io.StringIO(table, newline=""), strict=True)
+    rows = csv.reader(io.StringIO(table, newline=""), delimiter=between, strict=True)
     try:
         header = next(rows, [])
-        if header.count(COLUMN) != 1:
+        if name not in header:
             raise ValueError(
-                f"one column of a .csv must be called {COLUMN!r}, the first line is {header}; "
-                "of a file with another name each line is a text"
+                f"text_column must be one of {header}, which the first line names, got {name!r}"
             )
-        place, texts = header.index(COLUMN), []
+        if header.count(name) > 1:
+            raise ValueError(f"text_column must name one column, several are called {name!r}")
+        place, texts = header.index(name), []
         for row in rows:
             if row and len(row) != len(header):
                 raise ValueError(f"{len(row)} fields, line 1 has {len(header)} names")

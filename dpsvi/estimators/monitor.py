@@ -28,7 +28,7 @@ class Monitor:
         self.estimator, self.held_out, self.data = estimator, held_out, {"X": X, "y": y}
         self.every = max(1, round(estimator.evaluate_every))
         self.progress = Progress(
-            type(estimator).__name__, estimator._items, lambda: estimator.history_
+            estimator._items, lambda: estimator.history_, estimator._engine().simulated
         )
         self.whole = estimator.max_iter if estimator.max_iter != "auto" else 0
         self.checkpoints = None  # where the fit writes them, once it does

@@ -161,8 +161,10 @@ class Training(RunParameters):
                 epoch = monitor.before[1]
                 first = epoch + start.passes.n_done / max(1, start.passes.steps_a_pass)
                 whole = n_passes if stream else monitor.whole  # as `partial_fit` has it
-                with monitor.progress.phase(state, n_items, first, epoch + n_passes, whole) as show:
-                    ended = carry_out(job._replace(on_task=show))
+                with monitor.progress.phase(
+                    state, n_items, first, epoch + n_passes, whole, monitor.before[0]
+                ) as begin:
+                    ended = carry_out(job._replace(on_start=begin))
             else:
                 ended = carry_out(job)
         except KeyboardInterrupt as interrupt:

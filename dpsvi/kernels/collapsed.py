@@ -27,7 +27,7 @@ from dpsvi.kernels.fold import (
     start_even,
     topic_sizes,
 )
-from dpsvi.kernels.jit import copy, inline_kernel
+from dpsvi.kernels.jit import copy, inline_kernel, template
 
 OWN = 2.0  # how many times a word's own count is left out of its document
 EVERY = 3  # sweeps between two times that it is reckoned anew; the first sweep is without
@@ -109,7 +109,7 @@ def explain(
             break
 
 
-@inline_kernel
+@template
 def explain_all(shared, scale, options, n_words, items, batch, work, evidence):
     """The documents of a batch, one after the other: their counts are added to ``work.stats``.
 

@@ -33,6 +33,8 @@ FLAGS = {
 kernel = numba.njit(**FLAGS, no_cfunc_wrapper=True)
 inline_kernel = numba.njit(**FLAGS, no_cfunc_wrapper=True, forceinline=True)
 # What several local steps are but for an argument: a part of their code, never compiled by itself.
+# LLVM optimises a kernel once alone and once more in each function that it is a part of, which for
+# the largest takes seconds.
 template = numba.njit(**FLAGS, inline="always")
 
 

@@ -20,6 +20,7 @@ from dpsvi.errors import LostRankError
 from dpsvi.training.job import Job, Snapshot
 from dpsvi.training.ledger import Cuts
 from dpsvi.training.state import State
+from dpsvi.training.task import Task
 
 
 class Progress(NamedTuple):
@@ -60,17 +61,22 @@ class Boundary:
         self.cuts = Cuts(job.passes.steps_a_pass, job.observe_every)
         self._n_done = job.passes.n_done  # at the last boundary
         self._started: float | None = None
+        self._pausing: float | None = None  # since when
 
-    def start(self) -> None:
-        """Begin to count training time, before the first segment."""
+    def start(self, task: Task | None = None) -> None:
+        """Begin to count training time, before the first segment, which `task` will run."""
         self._started = self._clock()
+        if self.job.on_start is not None:
+            self.job.on_start(self, task)
 
     @property
     def seconds(self) -> float:
         """Training time, with that before the checkpoint from which the fit goes on."""
         if self._started is None:
             return self.job.seconds
-        return self.job.seconds + self._clock() - self._started - self.paused
+        # Progress displays look at any time.
+        now = self._clock() if (pausing := self._pausing) is None else pausing
+        return self.job.seconds + now - self._started - self.paused
 
     @property
     def due(self) -> bool:
@@ -130,8 +136,9 @@ class Boundary:
     @contextmanager
     def _pause(self):
         """Take the time of the block out of the training time."""
-        began = self._clock()
+        began = self._pausing = self._clock()
         try:
             yield
         finally:
             self.paused += self._clock() - began
+            self._pausing = None

@@ -59,15 +59,13 @@ def run_locally(job: Job, run: Callable[[Task, int], None]) -> bool:
         model, job.items, passes.batch_size, job.n_jobs, state.shared.thread_memory
     )
     task = make_task(model, state.shared, job.items, passes.batch_size, works)
-    if job.on_task is not None:
-        job.on_task(task)
     boundary, total = Boundary(job), job.total_items or passes.n_items
     threads = Counter()
 
     def snapshot() -> Snapshot:
         return Snapshot(state, passes, boundary.seconds)
 
-    boundary.start()
+    boundary.start(task)
     try:
         with boundary.interruptible(snapshot):
             while not boundary.ended:

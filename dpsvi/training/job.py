@@ -37,8 +37,10 @@ class Job(NamedTuple):
         Passes between two calls of `observer`, at most 1.
     observer : callable or None
         Gets an :class:`~dpsvi.base.Event`; a true answer ends the fit.
-    on_task : callable or None
-        Gets the :class:`~dpsvi.training.task.Task` before the first step, for progress displays.
+    on_start : callable or None
+        Gets the :class:`~dpsvi.training.boundary.Boundary`, which knows the training time, before
+        the first step, and the :class:`~dpsvi.training.task.Task` if steps are made in this
+        process: for progress displays.
     checkpoint : dpsvi.training.checkpoint.CheckpointFolder or None
         Where a fit that is to go on later is written: ``checkpoint(snapshot)`` does so, and
         ``checkpoint.due`` says whether it is time for it.
@@ -63,7 +65,7 @@ class Job(NamedTuple):
     most_blind: float | None = None
     observe_every: float = 1.0
     observer: Callable[[Event], bool] | None = None
-    on_task: Callable[[Task], None] | None = None
+    on_start: Callable[[Any, Task | None], None] | None = None
     checkpoint: Any = None
     seconds: float = 0.0
     cluster: Any = None

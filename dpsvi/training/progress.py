@@ -18,36 +18,37 @@ class Progress:
     """How far a fit is: a bar on a terminal and in a notebook with widgets, elsewhere plain lines.
 
     A watcher thread reads the step counter that the kernels share, so that training is never
-    interrupted.  A line is written at most every 10 s, and one at the end of the fit: as a log
-    message where INFO is logged, else on stderr.
+    interrupted.  A line is written at most every 10 s once the first step has begun, and one at
+    the end of the fit: as a log message where INFO is logged, else on stderr.  Its only clock is
+    the training time, which is in ``history_`` and ``metrics.jsonl``, too.
 
     Parameters
     ----------
-    label : str
-        What is fitted.
     items : str
         What the data are made of, in the plural.
     history : callable, () -> list of dict
         The evaluations so far, of which the last ``"perplexity"`` or ``"score"`` is shown.
+    simulated : bool
+        Whether the training time is that of a virtual cluster.
     """
 
-    def __init__(self, label: str, items: str, history: Callable[[], list]):
-        self.label, self.items, self.history = label, items, history
-        self._begun = self._shown_at = time.monotonic()
-        self._earlier = 0  # items of the phases before
+    def __init__(self, items: str, history: Callable[[], list], simulated: bool = False):
+        self.items, self.history = items, history
+        self._clock = "virtual training" if simulated else "training, without compiling and scoring"
+        self._shown_at = time.monotonic()
 
     @contextmanager
-    def phase(self, state, n_items: int, first: float, last: float, whole: float):
+    def phase(
+        self, state, n_items: int, first: float, last: float, whole: float, seconds: float = 0.0
+    ):
         """Show the passes from `first` to `last` of all, `whole`, while the block runs.
 
-        Yields a function for ``fit(on_task=...)``.
+        `seconds` of training came before.  Yields a function for ``Job(on_start=...)``.
         """
         start, total = state.items, round(n_items * (last - first))
-        tasks, ended = [], threading.Event()
+        name, tasks, boundaries, ended = state.model.name, [], [], threading.Event()
         make_bar = _bar()
-        bar = make_bar and make_bar(
-            total=total, desc=self.label, unit=f" {self.items}", unit_scale=True
-        )
+        bar = make_bar and make_bar(total=total, desc=name, unit=f" {self.items}", unit_scale=True)
 
         def count() -> int:
             # The clock of the state moves at the end of a segment, the counter within one.
@@ -59,17 +60,25 @@ class Progress:
                 if bar:
                     bar.update(max(0, count() - bar.n))
                 elif time.monotonic() - self._shown_at >= _LINE_SECONDS:
-                    self._show(count(), first + count() / n_items, whole)
+                    show()
 
-        def on_task(task):
-            if not self._earlier:  # what came before was compiling
-                self._begun = time.monotonic()
-            tasks.append(task)
+        def show():
+            if not boundaries:
+                return  # it compiles, and says so
+            done, trained = count(), boundaries[-1].seconds
+            rate = done / max(trained - boundaries[0].job.seconds, 1e-9)
+            self._show(name, first + done / n_items, whole, seconds + trained, rate)
+
+        def on_start(boundary, task):
+            self._shown_at = time.monotonic()
+            boundaries.append(boundary)
+            if task is not None:
+                tasks.append(task)
 
         watcher = threading.Thread(target=watch, name="dpsvi-progress", daemon=True)
         watcher.start()
         try:
-            yield on_task
+            yield on_start
         finally:
             ended.set()
             watcher.join()
@@ -79,24 +88,23 @@ class Progress:
                 bar.update(max(0, done - bar.n))
                 bar.close()
             elif done < total or last >= whole:
-                self._show(done, first + done / n_items, whole)
-            self._earlier += done
+                show()
+            boundaries.clear()
 
-    def _show(self, n_done: int, passes: float, whole: float) -> None:
+    def _show(self, name: str, passes: float, whole: float, seconds: float, rate: float) -> None:
         self._shown_at = time.monotonic()
-        seconds, n_done = self._shown_at - self._begun, self._earlier + n_done
-        line = f"{self.label}: {passes:.4g} of {whole:.4g} passes, {seconds:.1f} s"
-        if n_done:  # else it may still compile
-            line += f", {n_done / max(seconds, 1e-9):,.0f} {self.items}/s"
+        line = f"{name}: {passes:.4g} of {whole:.4g} passes, {seconds:.1f} s of {self._clock}"
+        if rate:
+            line += f", {rate:,.0f} {self.items}/s"
         known = [entry for entry in list(self.history()) if "score" in entry]
-        for name in ("perplexity", "score"):
-            if known and name in known[-1]:
-                line += f", {name} {known[-1][name]:.6g}"
+        for measure in ("perplexity", "score"):
+            if known and measure in known[-1]:
+                line += f", {measure} {known[-1][measure]:.6g}"
                 break
         if log.isEnabledFor(logging.INFO) and log.hasHandlers():
             log.info("%s", line)
         elif sys.stderr is not None:
-            sys.stderr.write(line + "\n")
+            sys.stderr.write(f"dpsvi: {line}\n")
             sys.stderr.flush()
 
 

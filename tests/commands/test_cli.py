@@ -14,6 +14,7 @@ import pytest
 
 from dpsvi import DPSVIHDP, DPSVILDA, DPSVIGaussianMixture, load
 from dpsvi.__main__ import main, make_parser
+from dpsvi.commands.wording import CALLED, NOT_JSON
 
 FIT = ["--topics", "4", "--passes", "3", "--batch-size", "16", "--quiet", "--no-cache"]
 
@@ -136,7 +137,7 @@ def cut(corpus, tmp_path):
         (["fit", "lda", "--corpus", "NOWHERE"], 3, "NOWHERE"),
         (["fit", "lda", "--corpus", "CUT"], 3, "docword.cut.txt:"),
         (["fit", "lda", "--corpus", "CORPUS", "--topics", "0"], 2, "--topics must be"),
-        (["fit", "lda", "--corpus", "CORPUS", "--learning-decay", "2"], 2, "learning_decay"),
+        (["fit", "lda", "--corpus", "CORPUS", "--learning-decay", "2"], 2, "--learning-decay"),
         (["fit", "lda", "--corpus", "CORPUS", "--held-out", "500"], 2, "--held-out must be"),
         (["fit", "lda", "--corpus", "dataset:unknown"], 2, "lee"),
         (["fit", "lda", "--corpus", "CORPUS", "--out", "RUN"], 2, "--overwrite"),
@@ -165,7 +166,7 @@ def cut(corpus, tmp_path):
             ["fit", "MIXTURE", "--data", "POINTS", "--engine", "simulated", "--strategy",
              "local_sgd", "--strategy-options", "tau=1"],
             2,
-            "strategy_options of 'local_sgd' may name ['post_local'], got 'tau'",
+            "--strategy-options of 'local_sgd' may name ['post_local'], got 'tau'",
         ),
     ],
 )
@@ -282,14 +283,21 @@ def test_the_help_of_a_model_lists_its_parameters(capsys):
     with pytest.raises(SystemExit):
         main(["fit", "gaussian_mixture", "--help"])
     said = " ".join(capsys.readouterr().out.split())
-    assert "any parameter of DPSVIGaussianMixture" in said
+    assert "The model is DPSVIGaussianMixture of Python" in said
     for name, value in DPSVIGaussianMixture().get_params().items():
-        assert f"{name}={value!r}" in said
+        option = "--" + CALLED.get(name, name).replace("_", "-")
+        if name in NOT_JSON:
+            assert f"{name}=" not in said
+        elif f" {option} " not in said:
+            assert f"{name}={value!r}" in said  # for --set
+        elif name in CALLED:
+            assert f"{option} is {name}" in said and f"{name}=" not in said
 
 
 def test_others_log_warnings_alone():
     script = (
-        "import logging\nfrom dpsvi.__main__ import _log_to_stderr\n_log_to_stderr('> ')\n"
+        "import argparse, logging\nfrom dpsvi.__main__ import _show_on_stderr\n"
+        "_show_on_stderr('> ', argparse.Namespace())\n"
         "for name in ('numexpr.utils', 'dpsvi.commands'):\n"
         "    logging.getLogger(name).info('info')\n"
         "    logging.getLogger(name).warning('warning')\n"
@@ -349,7 +357,7 @@ def test_restarts_without_checkpoints(tmp_path, caplog, capsys):
            "--out", str(tmp_path / "run"), "--set", "n_components=2",
            "--set", "n_init=2"]  # fmt: skip
     assert main(fit) == 0
-    assert "no checkpoints, as one holds one fit" in caplog.text
+    assert "no checkpoints, as a checkpoint holds one fit" in caplog.text
     assert main([*fit, "--overwrite", "--checkpoint-seconds", "5"]) == 2
     assert "a checkpoint holds one fit" in capsys.readouterr().err
 
@@ -370,6 +378,23 @@ def test_a_table_of_texts(texts, tmp_path, capsys):
         found.append((np.load(out), json.loads(capsys.readouterr().out)))
     assert found[0][0].shape == (3, 4) and np.array_equal(found[0][0], found[1][0])
     assert found[0][1] == found[1][1]
+
+
+def test_a_column_of_a_table(tmp_path, capsys):
+    """A table that is given like a corpus, or without its column, says what is to be typed."""
+    table, run = tmp_path / "reviews.csv", str(tmp_path / "run")
+    table.write_text("stars,review\n" + "5,good dog\n1,bad cat\n" * 9)
+    given = ["fit", "lda", "--corpus", str(table), *FIT, "--out", run]
+    assert main(given) == 3
+    assert "(--text-column NAME reads the texts of a table)" in capsys.readouterr().err
+    assert main([*given, "--texts"]) == 3
+    said = capsys.readouterr().err
+    assert "reviews.csv:1: --text-column must be one of ['stars', 'review']" in said
+    assert main([*given, "--text-column", "review"]) == 0
+    assert "good" in (tmp_path / "run" / "vocab.txt").read_text().split()
+    given = ["transform", run, "--corpus", str(table), "--text-column", "review"]
+    assert main([*given, "--out", str(tmp_path / "theta.npy")]) == 0
+    assert np.load(tmp_path / "theta.npy").shape == (18, 4)
 
 
 def test_texts_that_are_not_said_to_be_some(texts, tmp_path, capsys):

@@ -125,7 +125,7 @@ def test_a_refused_resume_leaves_the_settings(data, monkeypatch, capsys):
         assert fit(data, "good.npy", "--passes", "5", "--checkpoint-seconds", "1e-9") == 0
     before = (data / "run/config.json").read_bytes()
     assert main(["resume", str(data / "run"), "--passes", "2", "--quiet"]) == 3
-    assert "max_iter is 2" in capsys.readouterr().err
+    assert "--passes is 2" in capsys.readouterr().err
     assert (data / "run/config.json").read_bytes() == before
     assert main(["resume", str(data / "run"), "--quiet"]) == 0
 

@@ -20,6 +20,7 @@ LONG = "word " * 50_000  # longer than Python's csv takes by itself
         ("a.csv", 'id,text\n1,"a, b"\n2,\n\n3,"c\nd ""e"""\n', ["a, b", "", 'c\nd "e"']),
         ("a.csv", f"text\n{LONG}\n", [LONG]),
         ("a.csv", "\ufefftext,x\ncafé,1\n", ["café"]),
+        ("a.tsv", 'id\ttext\n1\ta, b\n2\t"c\td"\n', ["a, b", "c\td"]),
     ],
 )
 @pytest.mark.parametrize("zipped", [False, True])
@@ -33,10 +34,10 @@ def test_what_is_read(name, content, texts, zipped, tmp_path):
     ("name", "content", "reason"),
     [
         ("a.txt", "", "a.txt:1: there is no text"),
-        ("a.csv", "", r"a.csv:1: one column .* 'text', the first line is \[\]"),
+        ("a.csv", "", r"a.csv:1: text_column must be one of \[\], .* got 'text'"),
         ("a.csv", "text\n", "a.csv:1: there is no text"),
-        ("a.csv", "id,body\n1,one\n", r"a.csv:1: .* 'text', the first line is \['id', 'body'\]"),
-        ("a.csv", "text,text\n1,one\n", "a.csv:1: one column"),
+        ("a.csv", "id,body\n1,one\n", r"a.csv:1: .* one of \['id', 'body'\], .* got 'text'"),
+        ("a.csv", "text,text\n1,one\n", "a.csv:1: text_column must name one"),
         ("a.csv", "id,text\n1,one\n2\n", "a.csv:3: 1 fields, line 1 has 2 names"),
         ("a.csv", "id,text\n1,one, two\n", "a.csv:2: 3 fields, line 1 has 2 names"),
         ("a.csv", 'text\n"one\n', "a.csv:2: unexpected end of data"),
@@ -48,3 +49,15 @@ def test_what_is_refused(name, content, reason, tmp_path):
     path.write_bytes(content.encode("latin-1"))
     with pytest.raises(CorpusFormatError, match=reason):
         read_texts(path)
+
+
+def test_any_column_can_hold_the_texts(tmp_path):
+    path = tmp_path / "reviews.csv"
+    path.write_text("stars,review,text\n5,good,x\n1,bad,y\n")
+    assert read_texts(path, text_column="review") == ["good", "bad"]
+    with pytest.raises(CorpusFormatError, match="'stars', 'review', 'text'.*got 'body'"):
+        read_texts(path, text_column="body")
+    lines = tmp_path / "lines.txt"
+    lines.write_text("good\nbad\n")
+    with pytest.raises(CorpusFormatError, match="text_column is for tables, .csv and .tsv"):
+        read_texts(lines, text_column="review")

@@ -11,7 +11,8 @@ from tools.lda_cases import make
 
 from dpsvi.training import progress, task
 
-LINE = r"DPSVILDA: 3 of 3 passes, [\d.]+ s, [\d,]+ documents/s, perplexity [\d.]+\n"
+CLOCK = r"[\d.]+ s of training, without compiling and scoring"
+LINE = rf"dpsvi: lda: 3 of 3 passes, {CLOCK}, [\d,]+ documents/s, perplexity [\d.]+\n"
 SHOWN = """
 import sys
 import numpy as np
@@ -43,7 +44,7 @@ def test_progress_is_shown_now_and_then(X, kept, capsys, monkeypatch):
             while len(told) == seen:
                 time.sleep(0.01)
                 told.extend(capsys.readouterr().err.splitlines())
-        assert told[-1].startswith(f"DPSVILDA: {round(event.epoch)} of 3 passes")
+        assert told[-1].startswith(f"dpsvi: lda: {round(event.epoch)} of 3 passes")
 
     model = make(
         max_iter=3, verbose=1, keep_responsibilities=kept, local_step="collapsed",

@@ -119,20 +119,22 @@ class Chunks:
             if rank in self.lost:  # sent before; it may never come whole
                 _ABANDONED.append((request, buffer))
             elif rank in self._receiving:  # in order: a second one waits for the first
-                self._receiving[rank][0].append((request, buffer))
+                self._receiving[rank][0].append((request, buffer, size))
             else:
-                self._receiving[rank] = ([(request, buffer)], None)
+                self._receiving[rank] = ([(request, buffer, size)], None)
             self._test_receives()
 
     def _test_receives(self):
         for rank in list(self._receiving):
             queue, more = self._receiving[rank]
             while queue:
-                request, buffer = queue[0]
+                request, buffer, n_here = queue[0]
                 if more is None:
                     if not request.Test():
                         break
                     size = total_bytes(buffer)
+                    if min(size, CHUNK) != n_here:  # MPICH says of no process that it has died
+                        raise LostRankError(f"rank {rank} is lost: its message did not come whole")
                     if size > CHUNK:
                         more = self._rest(rank, buffer, size)
                         self._receiving[rank] = (queue, more)

@@ -96,7 +96,7 @@ def _scratch(job, n_steps):
     state = _copy(job.state)
     return job._replace(
         state=state, passes=Ledger(n_items, passes.batch_size, 1, passes.seed), observer=None,
-        checkpoint=None, on_task=None, report=None, n_jobs=1, most_blind=None, cluster=Cluster(),
+        checkpoint=None, on_start=None, report=None, n_jobs=1, most_blind=None, cluster=Cluster(),
     )  # fmt: skip
 
 

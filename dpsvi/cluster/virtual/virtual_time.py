@@ -68,8 +68,11 @@ class VirtualTime:
 
         They know the clock and it knows them, so their parameters would stay in memory until the
         garbage collector looks for such circles, which it seldom does for few large arrays.
+        The time it is stays, for progress displays.
         """
+        now = self.now
         vars(self).clear()
+        self.now = now
 
     def at(self, time: float, what, *arguments) -> None:
         """Call ``what(*arguments)`` at `time`."""

@@ -15,6 +15,8 @@ Sent are the rows that have changed most, in absolute values, since they were la
 local steps or by what has come.  Decay does not count: it is the same at all nodes.  Two more
 matrices are needed, and a turn costs a pass over them.
 
+Weights are sent as float32, and what that takes away stays with the sender.
+
 As bfloat16, the upper half of a float32, numbers take half of the bytes.  A row that is sent is
 rounded, and what that takes away, the sender, who keeps as much weight as it sends, adds to what it
 keeps: the sums stay as they are.  It is for models whose statistics are not negative: their
@@ -114,9 +116,10 @@ class Strategy(Peers):
         n = max(1, round(self.share * len(rows)))
         sent = np.sort(np.argpartition(-changed, n - 1)[:n])
         sent = sent[changed[sent] > 0]
-        self._weights[sent] /= 2
+        weights = (self._weights[sent] / 2).astype(np.float32)
+        self._weights[sent] -= weights
         self._known[sent] = rows[sent]
-        numbers, arrays = self._message(state, sent)
+        numbers, arrays = self._message(state, sent, weights)
         if self.numbers == "bfloat16":
             arrays["rows"], lost = _short(arrays["rows"])
             rows[sent, : lost.shape[1]] += lost
@@ -126,7 +129,7 @@ class Strategy(Peers):
     def whole(self, state) -> tuple[dict, dict]:
         """All rows, with all of their weights."""
         self.renormalise(state)
-        return self._message(state, np.arange(len(state.shared.rows)))
+        return self._message(state, np.arange(len(state.shared.rows)), self._weights)
 
     def merge(self, state, numbers: dict, arrays: dict) -> None:
         """Take the weighted mean of the rows that have come."""
@@ -143,11 +146,11 @@ class Strategy(Peers):
         self._weights = weights
         state.recount()
 
-    def _message(self, state, sent):
-        rows = state.shared.rows[sent, : state.model.sent_columns]
-        return {}, {
-            "rows": rows, "sent": sent.astype(np.int32), "weights": self._weights[sent],
-        }  # fmt: skip
+    def _message(self, state, sent, weights):
+        rows = state.shared.rows
+        numbered = sent.astype(np.min_scalar_type(len(rows)))  # two bytes, of fewer than 65,536
+        told = rows[sent, : state.model.sent_columns]
+        return {}, {"rows": told, "sent": numbered, "weights": weights}
 
 
 def _short(rows):

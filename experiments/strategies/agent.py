@@ -12,13 +12,13 @@ from experiments.strategies.settings import OF_AGENT
 LEARNING_RATES = (0.002, 0.005, 0.01)
 EPISODES = 100
 SETTINGS = {"hidden": (32, 32), "n_games": 8, "n_moves": 8, "local_steps": 4}
-EVALUATIONS = {"n_evaluations": 10, "n_episodes": 20}
+EVALUATIONS = {"n_evaluations": 10, "n_episodes": 10}
 
 
 class Agent:
     """What :class:`experiments.strategies.problems.Problem` is of items, of an actor-critic."""
 
-    unit, measure, rates, length, has_groups = "episode", RETURNS, LEARNING_RATES, 200_000, False
+    unit, measure, rates, length, has_groups = "episode", RETURNS, LEARNING_RATES, 100_000, False
     choices = MappingProxyType(OF_AGENT)
 
     def fit(

@@ -2,7 +2,8 @@
 
 FOLDER holds docword.20news.txt.gz and labels.20news.txt.gz; digits come with scikit-learn.  Every
 fit of a problem makes the same number of passes over the same items, on ``engine="simulated"``
-with rough constants for its costs; two workers are real processes, too.  What is asked:
+with rough constants for its costs; two workers are real processes, too.  An actor-critic makes the
+same number of moves instead; its score is a mean return, and groups it has none.  What is asked:
 
 * how far from serial SVI is the held-out score with n workers, who draw from all items?
 * how far with one of 20 groups a worker, so that no worker ever sees what another one does?
@@ -11,7 +12,8 @@ with rough constants for its costs; two workers are real processes, too.  What i
 * how far from serial SVI is a fit of which one worker is killed?
 
 Some strategies take part in several forms (`settings.FORMS`), each like a strategy of its own.
-Serial SVI chooses the offset of the rates, which all others take over, from three; then each
+Serial SVI chooses the offset of the rates, one agent alone its learning rate, from three, and all
+others take it over; then each
 strategy chooses from three settings of its own, on items and with a seed for that.  What is on
 record in PROBLEM.json is not made again, whatever revision it was made with (it says which), so
 that the command may be stopped at any time and given again; ``--fresh`` makes strategies again.
@@ -30,8 +32,8 @@ import numpy as np
 from experiments.provenance import described, provenance
 from experiments.strategies.draw import draw
 from experiments.strategies.measured import measure
-from experiments.strategies.problems import PASSES, PROBLEMS
-from experiments.strategies.settings import ENTRANTS, OFFSETS, choices
+from experiments.strategies.problems import PROBLEMS
+from experiments.strategies.settings import ENTRANTS, choices
 from experiments.strategies.table import middle_of, table
 from experiments.strategies.trial import Trials
 
@@ -47,7 +49,7 @@ def main(argv=None) -> None:
     parser.add_argument("--only", help="some of them (all)")
     parser.add_argument("--fresh", action="store_true", help="make them again")
     parser.add_argument("--workers", default="4,16,64", help="n (%(default)s)")
-    parser.add_argument("--passes", type=int, default=PASSES, help="%(default)s")
+    parser.add_argument("--length", type=int, help="passes, or moves (the problem's own)")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("experiments/results/strategies"))
     parser.add_argument(
@@ -71,7 +73,7 @@ def fits(problem: str, args, argv, path: Path) -> None:
     Raises
     ------
     ValueError
-        There are fits with other numbers of workers, seeds or passes.
+        There are fits with other numbers of workers or seeds, or of another length.
     """
     seeds, workers = list(range(args.seeds)), [int(n) for n in args.workers.split(",")]
     source = provenance(
@@ -79,7 +81,8 @@ def fits(problem: str, args, argv, path: Path) -> None:
         {"fit": seeds, "choice": TUNING_SEED, "split": 0},
     )  # fmt: skip
     made = PROBLEMS[problem](args.folder)
-    asked = {"seeds_of_fits": seeds, "workers": workers, "passes": args.passes}
+    length, rate = args.length or made.length, made.measure.rate
+    asked = {"seeds_of_fits": seeds, "workers": workers, made.measure.length: length}
     if path.exists():
         record = json.loads(path.read_text())
         before = {name: record[name] for name in asked}
@@ -88,13 +91,13 @@ def fits(problem: str, args, argv, path: Path) -> None:
                 f"{path} holds fits with {before}, not with {asked}: use another --out"
             )
     else:
-        record = {**source, "unit": made.unit, **asked, **begun(made, args.passes, seeds)}
-    trials = Trials(made, args.passes, record["offset"])
+        record = {**source, "unit": made.unit, **asked, **begun(made, length, seeds)}
+    trials = Trials(made, length, record[rate])
     mark = {name: source[name] for name in ("date", "git")}
     for strategy in args.only.split(",") if args.only else ENTRANTS:
         if strategy in record["rows"] and not args.fresh:
             continue
-        tried = choices(strategy)
+        tried = choices(strategy, made.choices)
         settings, scores = trials.tune(strategy, tried, workers[len(workers) // 2], TUNING_SEED)
         rows = [trials.row(strategy, settings, seed, workers) for seed in seeds]
         record["rows"][strategy] = {
@@ -107,7 +110,7 @@ def fits(problem: str, args, argv, path: Path) -> None:
         name: row["settings"] for name, row in record["rows"].items()
         if "two processes" not in row["seeds"][0]
     }  # fmt: skip
-    found = measure(args.folder, problem, args.passes, record["offset"], left, seeds)
+    found = measure(args.folder, problem, length, record[rate], left, seeds)
     for name, by_seed in found.items():
         for row, fit in zip(record["rows"][name]["seeds"], by_seed, strict=True):
             row["two processes"] = fit
@@ -125,15 +128,16 @@ def add_kills(trials: Trials, record: dict, mark: dict) -> None:
                 row["added"] = {"one killed": mark}
 
 
-def begun(made, passes: int, seeds: list[int]) -> dict:
-    """What serial SVI finds: the offset of the rates, scores."""
+def begun(made, length: int, seeds: list[int]) -> dict:
+    """What one worker alone, serial SVI, finds: the parameter of the rates, scores."""
     tried = [
-        Trials(made, passes, offset).fit(TUNING_SEED, "decay", {}, 1, tuning=True)["score"]
-        for offset in OFFSETS
+        Trials(made, length, rate).fit(TUNING_SEED, "decay", {}, 1, tuning=True)["score"]
+        for rate in made.rates
     ]
-    trials = Trials(made, passes, OFFSETS[int(np.argmax(tried))])
+    rate, name = made.rates[int(np.argmax(tried))], made.measure.rate
+    trials = Trials(made, length, rate)
     return {
-        "offset": trials.offset, "offsets": dict(zip(map(str, OFFSETS), tried, strict=True)),
+        name: rate, f"{name}s": dict(zip(map(str, made.rates), tried, strict=True)),
         "serial": [trials.fit(seed, "decay", {}, 1) for seed in seeds], "rows": {},
     }  # fmt: skip
 

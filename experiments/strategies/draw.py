@@ -17,7 +17,7 @@ _LINE = 0.028  # of a name, as a share of the height of a panel
 
 
 def draw(out: Path) -> None:
-    """Draw all questions from the results in `out`."""
+    """Draw all questions from the results in `out`, if there are some in nats."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -26,8 +26,10 @@ def draw(out: Path) -> None:
     records = {
         name: json.loads(path.read_text())
         for name in PROBLEMS
-        if (path := out / f"{name}.json").exists()
-    }
+        if name != "actor-critic" and (path := out / f"{name}.json").exists()
+    }  # losses of returns are on another scale
+    if not records:
+        return
     for question, panel in (
         ("workers", _workers), ("groups", _groups), ("bytes", _bytes), ("slow", _slow),
         ("killed", _killed),

@@ -19,12 +19,12 @@ from experiments.strategies.trial import Trials
 _SECONDS = 900
 
 
-def measure(folder: Path, problem: str, passes: int, offset: float, chosen: dict, seeds) -> dict:
+def measure(folder: Path, problem: str, length: int, rate: float, chosen: dict, seeds) -> dict:
     """What came of fits by two workers.
 
     Parameters
     ----------
-    folder, problem, passes, offset
+    folder, problem, length, rate
         As `Trials` needs them.
     chosen : dict
         Settings by entrant.
@@ -42,7 +42,7 @@ def measure(folder: Path, problem: str, passes: int, offset: float, chosen: dict
             if strategies.get(ENTRANTS[name][0]).topology == topology
         }  # fmt: skip
         if part:
-            given = [problem, passes, offset, json.dumps(part), json.dumps(seeds)]
+            given = [problem, length, rate, json.dumps(part), json.dumps(seeds)]
             process = mpiexec.start(n_ranks, __name__, folder, *given)
             found |= mpiexec.finish(process, _SECONDS)
     return found
@@ -50,8 +50,8 @@ def measure(folder: Path, problem: str, passes: int, offset: float, chosen: dict
 
 def main(argv) -> None:
     """Make the fits, on every rank; rank 0 prints them."""
-    folder, problem, passes, offset, chosen, seeds = argv
-    trials = Trials(PROBLEMS[problem](Path(folder)), int(passes), float(offset))
+    folder, problem, length, rate, chosen, seeds = argv
+    trials = Trials(PROBLEMS[problem](Path(folder)), int(length), float(rate))
     found = {
         name: [trials.measured(seed, name, settings) for seed in json.loads(seeds)]
         for name, settings in json.loads(chosen).items()

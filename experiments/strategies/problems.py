@@ -1,8 +1,9 @@
 """What is fitted: topics of 20news, a mixture and a chain of handwritten digits; all is small.
 
-Every problem has items of 20 groups: the i-th training item is of group ``i % 20``, so that with
-``sharding="shard"`` each of 20 workers has one group, which nobody else has.  A group is a
-newsgroup, or about half of the images of a digit.
+Every problem of items has those of 20 groups: the i-th training item is of group ``i % 20``, so
+that with ``sharding="shard"`` each of 20 workers has one group, which nobody else has.  A group is
+a newsgroup, or about half of the images of a digit.  An actor-critic, which has no items, is in
+:mod:`experiments.strategies.agent`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -18,13 +20,35 @@ from dpsvi import DPSVIHMM, DPSVILDA, DPSVIGaussianMixture
 from dpsvi.corpus import Corpus, load_corpus
 from experiments.quality.documents import read_labels
 from experiments.strategies import domain
+from experiments.strategies.agent import Agent, agent
+from experiments.strategies.measures import NATS
 
 GROUPS = 20
 DOCUMENTS, WORDS = 60, 2000  # of a newsgroup; the most frequent ones
 HELD_OUT = 300  # items to choose with, and as many to score
 PASSES, BATCH = 3, 8
+OFFSETS = (10.0, 100.0, 1000.0)  # of the rates, (t + offset)^-decay; serial SVI chooses for all
 FEATURES = 8  # of a digit as a point: principal components; and of a row of its image
 COMPONENTS = 10  # and states
+
+
+class Watch:
+    """A callback: held-out score, and whether parameters are valid, at every evaluation."""
+
+    def __init__(self, data: dict, outside):
+        self.data, self.model, self._items, self._outside = data, None, None, outside
+        # The score of sequences is a sum over their steps, that of other items a mean.
+        self._parts = len(data["X"]) if "lengths" in data else 1
+        self.scores: list[tuple[float, float]] = []
+        self.outside = 0.0
+
+    def __call__(self, event) -> None:
+        """Score the parameters of the event, and how far they are outside of the domain."""
+        if self._items is None:
+            self._items = self.model._read(y=None, reset=False, **self.data)
+        score = self.model._held_out_score(event.state, self._items)["score"] / self._parts
+        self.scores.append((round(event.seconds, 6), round(score, 6)))
+        self.outside = max(self.outside, self._outside(event.state))
 
 
 class Problem(NamedTuple):
@@ -50,6 +74,50 @@ class Problem(NamedTuple):
     unit: str
     incremental: dict
     outside: Callable
+
+    measure, rates, length, has_groups, choices = NATS, OFFSETS, PASSES, True, MappingProxyType({})
+
+    def fit(
+        self, seed: int, parameters: dict, tuning: bool, passes: int, offset: float, every: float,
+        **where,
+    ) -> dict:  # fmt: skip
+        """What came of a fit; nothing on a rank that is not the first.
+
+        Parameters
+        ----------
+        seed : int
+        parameters : dict
+            Of the estimator.
+        tuning : bool
+            Whether the score is that of the items to choose with.
+        passes : int
+        offset : float
+            ``learning_offset`` of the estimator.
+        every : float
+            Passes between two looks at the score.
+        **where
+            ``engine``, and ``cluster``.
+
+        Returns
+        -------
+        dict
+            As :meth:`experiments.strategies.trial.Trials.fit`.
+        """
+        watch = Watch(self.tuning if tuning else self.test, self.outside)
+        if parameters.pop("incremental", False):
+            parameters |= self.incremental
+        watch.model = model = self.estimator(
+            max_iter=passes, learning_offset=offset, random_state=seed, callbacks=[watch],
+            evaluate_every=every, **parameters, **where,
+        )  # fmt: skip
+        model.fit(**self.train)
+        report = model.exchanges_
+        if not report:
+            return {}
+        return {
+            "scores": watch.scores, "score": watch.scores[-1][1], "seconds": report["seconds"],
+            "bytes": report["bytes"] / model._state.items, "outside": watch.outside,
+        }  # fmt: skip
 
 
 def topics(folder: Path, local_step: str) -> Problem:
@@ -131,9 +199,10 @@ def by_group(labels: np.ndarray) -> np.ndarray:
     return places[: len(places) // GROUPS * GROUPS].reshape(GROUPS, -1).T.ravel()
 
 
-PROBLEMS: dict[str, Callable[[Path], Problem]] = {
+PROBLEMS: dict[str, Callable[[Path], Problem | Agent]] = {
     "lda": partial(topics, local_step="collapsed"),
     "gaussian-mixture": mixture,
     "hmm": chain,
     "lda-mean-field": partial(topics, local_step="mean_field"),
+    "actor-critic": agent,
 }

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dpsvi import strategies
+from collections.abc import Mapping
 
-# Of the rates, (t + offset)^-decay; serial SVI chooses for all.
-OFFSETS = (10.0, 100.0, 1000.0)
+from dpsvi import strategies
 
 # Those who are a strategy with some of its options.
 FORMS: dict[str, tuple[str, dict]] = {
@@ -41,13 +40,29 @@ CHOICES: dict[str, list[dict]] = {
     "pvi synchronous": [{}, {"damping": 0.5}, {"local_steps": 1}],
     "sgp": [{}, {"graph": "ring"}, {"graph": "complete"}],
 }
+# Of an actor-critic, whose master has to move by less than the sum of what many workers did, and by
+# default, `decay`, does as its algorithm has it.
+OF_AGENT: dict[str, list[dict]] = {
+    "decay": [{}, {"local_steps": 1}, {"local_steps": 16}],
+    "displacement": [{}, {"global_rate": 1 / 4}, {"global_rate": 1 / 16}],
+    "momentum": [
+        {}, {"momentum": 0.5, "global_rate": 1 / 32}, {"momentum": 0.0, "global_rate": 1 / 16}
+    ],
+}  # fmt: skip
 _OF_ESTIMATOR, _OF_CLUSTER = ("local_steps", "most_blind", "incremental"), ("global_rate",)
 
 
-def choices(entrant: str) -> list[dict]:
-    """What is tried for an entrant; for one that is not in the list its number of local steps."""
+def choices(entrant: str, of_problem: Mapping[str, list[dict]]) -> list[dict]:
+    """What is tried for an entrant; for one that is in no list its number of local steps.
+
+    Parameters
+    ----------
+    entrant : str
+    of_problem : mapping
+        What a problem has instead of CHOICES.
+    """
     _, fixed = ENTRANTS[entrant]
-    tried = CHOICES.get(entrant, [{}, {"local_steps": 1}, {"local_steps": 2}])
+    tried = {**CHOICES, **of_problem}.get(entrant, [{}, {"local_steps": 1}, {"local_steps": 2}])
     return [{**fixed, **each} for each in tried]
 
 

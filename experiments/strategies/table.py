@@ -6,39 +6,34 @@ import statistics
 from collections import Counter
 
 from experiments.strategies.known import PROVED
+from experiments.strategies.measures import NATS, RETURNS, SLOW, Measure
 from experiments.strategies.problems import GROUPS
 from experiments.strategies.settings import named
-from experiments.strategies.trial import SLOW
 
-TOLERANCE = 0.02  # nats: what "as good as serial SVI" allows
 LOSSES = ("one group each", "one killed", "two processes")  # conditions besides numbers of workers
 
 
 def table(record: dict) -> str:
-    """Medians over seeds; losses are in hundredths of a nat below the score of serial SVI.
+    """Medians over seeds; losses are below the score of one worker alone, serial SVI.
 
     Parameters
     ----------
     record : dict
-        What `__main__` writes: ``unit``, ``workers``, ``offset``, ``serial`` and ``rows``.
+        What `__main__` writes: ``unit``, ``workers``, ``serial``, ``rows``, and the length and the
+        rate by the names of :mod:`experiments.strategies.measures`.
     """
-    workers, unit, serial = record["workers"], record["unit"], record["serial"]
-    base, middle = statistics.median(found["score"] for found in serial), middle_of(record)
-    serial_seconds = _reached(serial, base)
+    measure, workers, serial = measure_of(record), record["workers"], record["serial"]
+    scores = [found["score"] for found in serial]
+    base, middle = statistics.median(scores), middle_of(record)
+    serial_seconds = _reached(serial, base, measure)
     conditions = [*(f"n = {n}" for n in workers), *LOSSES]
+    text = measure.text.format(
+        base=base, least=min(scores), most=max(scores), seeds=len(serial), unit=record["unit"],
+        rate=record[measure.rate], length=record[measure.length], groups=GROUPS, middle=middle,
+        tolerance=measure.factor * measure.tolerance, slow=SLOW, last=workers[-1],
+    )  # fmt: skip
     lines = [
-        f"Serial SVI: {base:.4f} nats per {unit}, between {_range(serial)} over {len(serial)} "
-        f"seeds, with an offset of the rates of {record['offset']:g}; {record['passes']} passes. "
-        f"What the others lose, in hundredths of a nat per {unit} (medians over seeds; less is "
-        "better, below 0 is better than serial): with n workers that draw from all items, with "
-        f"{GROUPS} workers that have one of {GROUPS} groups each, with {middle} of which one is "
-        "killed at a random moment (all these simulated), and with two workers that are real "
-        f"processes. By how much {middle} is sooner than serial SVI at "
-        f"{100 * TOLERANCE:g} hundredths below its last score, and how much longer it takes if one "
-        f"worker is {SLOW:g} times slower (simulated seconds); bytes an item, sent and received, "
-        f"at n = {workers[-1]}; fits in which parameters were outside of their domain at an "
-        f"evaluation, or that ended for such a reason; what is proved. Revisions: "
-        f"{_revisions(record)}.\n",
+        f"{text} Revisions: {_revisions(record)}.\n",
         f"| strategy | settings | {' | '.join(conditions)} | sooner | one slow | bytes an item "
         "| outside | proved |",
         "| --- | --- |" + " ---: |" * (len(conditions) + 4) + " --- |",
@@ -46,9 +41,10 @@ def table(record: dict) -> str:
     for strategy, found in sorted(record["rows"].items()):
         rows = found["seeds"]
         cells = [
-            *(_loss(rows, name, base) for name in conditions),
-            _sooner(rows, middle, base, serial_seconds), _slow(rows, middle),
-            _number(median(rows, f"n = {workers[-1]}", "bytes")), _outside(rows),
+            *(_loss(rows, name, base, measure) for name in conditions),
+            _sooner(rows, middle, base, serial_seconds, measure), _slow(rows, middle),
+            _number(median(rows, f"n = {workers[-1]}", "bytes")),
+            "does not apply" if "outside" in measure.absent else _outside(rows),
         ]  # fmt: skip
         # Without a number, what became of the fits that it is of.
         cells = [cell or _failed(rows, middle) or "-" for cell in cells]
@@ -59,14 +55,14 @@ def table(record: dict) -> str:
     return "\n".join([*lines, *_reasons(record)]) + "\n"
 
 
+def measure_of(record: dict) -> Measure:
+    """How the table of a record speaks."""
+    return RETURNS if RETURNS.length in record else NATS
+
+
 def middle_of(record: dict) -> str:
     """The condition of the middle number of workers, one of whom may be slow."""
     return f"n = {record['workers'][len(record['workers']) // 2]}"
-
-
-def _range(serial) -> str:
-    scores = [found["score"] for found in serial]
-    return f"{min(scores):.4f} and {max(scores):.4f}"
 
 
 def _revisions(record) -> str:
@@ -107,17 +103,19 @@ def _number(value) -> str | None:
     return None if value is None else f"{value:,.0f}"
 
 
-def _loss(rows, name, base) -> str | None:
+def _loss(rows, name, base, measure) -> str | None:
+    if name in measure.absent:
+        return "does not apply"
     score = median(rows, name, "score")
     if score is None:
         return _failed(rows, name)
-    return f"{100 * (base - score):+.1f}"
+    return f"{measure.factor * (base - score):+.1f}"
 
 
-def _reached(fits, base):
+def _reached(fits, base, measure):
     """Median seconds until the score of serial SVI, less the tolerance; None: most never do."""
     times = [
-        next((seconds for seconds, score in found["scores"] if score >= base - TOLERANCE), None)
+        next((s for s, score in found["scores"] if score >= base - measure.tolerance), None)
         for found in fits
         if "scores" in found
     ]
@@ -125,10 +123,10 @@ def _reached(fits, base):
     return statistics.median(there) if 2 * len(there) > len(fits) else None
 
 
-def _sooner(rows, name, base, serial_seconds) -> str | None:
+def _sooner(rows, name, base, serial_seconds, measure) -> str | None:
     if median(rows, name, "score") is None:
         return None
-    seconds = _reached([row[name] for row in rows], base)
+    seconds = _reached([row[name] for row in rows], base, measure)
     return "never" if not seconds or not serial_seconds else f"{serial_seconds / seconds:.1f} times"
 
 

@@ -8,32 +8,14 @@ from dpsvi import Cluster, VirtualCluster
 from dpsvi.cluster.virtual import TEN_GIGABIT, Timing
 from dpsvi.errors import DivergedError
 from experiments.faults import only_errors
+from experiments.strategies.agent import Agent
+from experiments.strategies.measures import SLOW
 from experiments.strategies.problems import GROUPS, Problem
 from experiments.strategies.settings import ENTRANTS, split
 
-SLOW = 10.0
 # Rough constants, so that results are the same on every machine: a step of a millisecond, on nodes
 # whose links take half a one.
 TIMING = Timing(step=1e-3, value=0.0, turn=2e-5, touch=1e-10, message=2e-5, read=2e-10, merge=5e-10)
-
-
-class Watch:
-    """A callback: held-out score, and whether parameters are valid, at every evaluation."""
-
-    def __init__(self, data: dict, outside):
-        self.data, self.model, self._items, self._outside = data, None, None, outside
-        # The score of sequences is a sum over their steps, that of other items a mean.
-        self._parts = len(data["X"]) if "lengths" in data else 1
-        self.scores: list[tuple[float, float]] = []
-        self.outside = 0.0
-
-    def __call__(self, event) -> None:
-        """Score the parameters of the event, and how far they are outside of the domain."""
-        if self._items is None:
-            self._items = self.model._read(y=None, reset=False, **self.data)
-        score = self.model._held_out_score(event.state, self._items)["score"] / self._parts
-        self.scores.append((round(event.seconds, 6), round(score, 6)))
-        self.outside = max(self.outside, self._outside(event.state))
 
 
 class Trials:
@@ -41,16 +23,17 @@ class Trials:
 
     Parameters
     ----------
-    problem : Problem
-    passes : int
-    offset : float
-        ``learning_offset`` of all estimators.
+    problem : Problem or Agent
+    length : int
+        Passes, or moves.
+    rate : float
+        The parameter of the rates of all fits.
     every : float
         Passes between two looks at the score.
     """
 
-    def __init__(self, problem: Problem, passes: int, offset: float, every: float = 0.5):
-        self.problem, self.passes, self.offset, self.every = problem, passes, offset, every
+    def __init__(self, problem: Problem | Agent, length: int, rate: float, every: float = 0.5):
+        self.problem, self.length, self.rate, self.every = problem, length, rate, every
 
     def fit(
         self, seed: int, entrant: str, settings: dict, n: int, *, tuning: bool = False, **options
@@ -86,28 +69,14 @@ class Trials:
         return self._fit(seed, parameters, False, engine="mpi", cluster=cluster)
 
     def _fit(self, seed, parameters, tuning, **where) -> dict:
-        held_out = self.problem.tuning if tuning else self.problem.test
-        watch = Watch(held_out, self.problem.outside)
-        if parameters.pop("incremental", False):
-            parameters |= self.problem.incremental
         try:
-            model = self.problem.estimator(
-                max_iter=self.passes, learning_offset=self.offset, random_state=seed,
-                callbacks=[watch], evaluate_every=self.every, **parameters, **where,
-            )  # fmt: skip
-            watch.model = model
-            model.fit(**self.problem.train)
+            return self.problem.fit(
+                seed, parameters, tuning, self.length, self.rate, self.every, **where
+            )
         except (DivergedError, np.linalg.LinAlgError) as error:
             return {"failed": f"{type(error).__name__}: {error}"}
         except ValueError as error:
             return {"failed": f"Refused: {error}"}
-        report = model.exchanges_
-        if not report:  # of a rank that was not the first
-            return {}
-        return {
-            "scores": watch.scores, "score": watch.scores[-1][1], "seconds": report["seconds"],
-            "bytes": report["bytes"] / model._state.items, "outside": watch.outside,
-        }  # fmt: skip
 
     def tune(self, entrant: str, choices: list[dict], n: int, seed: int) -> tuple[dict, list]:
         """The best of so many settings, and what each came to, on items of their own."""
@@ -119,10 +88,9 @@ class Trials:
         """All answers for one entrant and one seed; of the middle n one is slow, or killed."""
         middle = workers[len(workers) // 2]
         found = {f"n = {n}": self.fit(seed, entrant, settings, n) for n in workers}
-        found["one group each"] = self.fit(seed, entrant, settings, GROUPS, sharding="shard")
-        found["one slow"] = self.fit(
-            seed, entrant, settings, middle, stragglers=(1 / middle, SLOW)
-        )
+        if self.problem.has_groups:
+            found["one group each"] = self.fit(seed, entrant, settings, GROUPS, sharding="shard")
+        found["one slow"] = self.fit(seed, entrant, settings, middle, stragglers=(1 / middle, SLOW))
         seconds = found[f"n = {middle}"].get("seconds")
         if seconds is not None:
             found["one killed"] = self.killed(seed, entrant, settings, middle, seconds)

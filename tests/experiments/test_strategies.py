@@ -11,10 +11,11 @@ from tools.corpus_writers import write
 from dpsvi import DPSVIHMM, DPSVILDA, Cluster, DPSVIGaussianMixture, strategies
 from experiments.strategies import domain, few_bytes
 from experiments.strategies.__main__ import main
+from experiments.strategies.agent import LEARNING_RATES, SETTINGS
 from experiments.strategies.known import PROVED
 from experiments.strategies.measured import measure
 from experiments.strategies.problems import GROUPS, PROBLEMS, by_group, digits, load
-from experiments.strategies.settings import CHOICES, ENTRANTS, choices, named, split
+from experiments.strategies.settings import CHOICES, ENTRANTS, OF_AGENT, choices, named, split
 from experiments.strategies.table import table
 from experiments.strategies.trial import Trials
 
@@ -51,8 +52,9 @@ def test_a_group_of_digits_is_half_of_one():
 def test_everybody_chooses_from_as_many_settings():
     assert CHOICES.keys() <= ENTRANTS.keys() and set(strategies.names()) <= ENTRANTS.keys()
     for name, (strategy, fixed) in ENTRANTS.items():
-        assert len({str(settings) for settings in choices(name)}) == 3
-        for settings in choices(name):
+        assert len({str(settings) for settings in choices(name, {})}) == 3
+        assert len({str(settings) for settings in choices(name, OF_AGENT)}) == 3
+        for settings in choices(name, {}) + choices(name, OF_AGENT):
             assert fixed.keys() <= settings.keys()
             given, parameters = split(settings)
             Cluster(strategy=strategy, **given)
@@ -103,7 +105,7 @@ def test_from_end_to_end(folder, monkeypatch):
     monkeypatch.setattr("experiments.strategies.__main__.measure", two)
     arguments = [
         str(folder), "--problems", "lda", "--only", "decay,gossip", "--workers", "2", "--seeds",
-        "1", "--passes", "1", "--out", str(folder / "out"),
+        "1", "--length", "1", "--out", str(folder / "out"),
     ]  # fmt: skip
     main(arguments)
     found = json.loads((folder / "out/lda.json").read_text())
@@ -133,6 +135,37 @@ def test_from_end_to_end(folder, monkeypatch):
     assert asked == [["decay", "gossip"], [], ["gossip"], []]
     with pytest.raises(ValueError, match="use another --out"):
         main([*arguments, "--seeds", "2"])
+
+
+def test_an_actor_critic_is_a_problem_of_moves_and_returns(tmp_path, monkeypatch):
+    """It has no groups, and says of each strategy that cannot fit it why."""
+
+    def two(folder, problem, length, rate, chosen, seeds):
+        assert (problem, length) == ("actor-critic", 3000) and rate in LEARNING_RATES
+        return {name: [{"score": 20.0}] for name in chosen}
+
+    monkeypatch.setattr("experiments.strategies.__main__.measure", two)
+    monkeypatch.setitem(SETTINGS, "n_games", 2)
+    main([
+        "nowhere", "--problems", "actor-critic", "--only", "displacement,incremental,sda",
+        "--workers", "4", "--seeds", "1", "--length", "3000", "--out", str(tmp_path),
+    ])  # fmt: skip
+    found = json.loads((tmp_path / "actor-critic.json").read_text())
+    assert (found["unit"], found["moves"]) == ("episode", 3000) and len(
+        found["learning_rates"]
+    ) == 3
+    row = found["rows"]["displacement"]["seeds"][0]
+    assert row.keys() == {"n = 4", "one slow", "one killed", "two processes"}
+    assert 8 <= row["n = 4"]["score"] <= 500 and row["n = 4"]["bytes"] > 0
+    assert [rate["global_rate"] for rate in found["rows"]["displacement"]["tried"][1:]] == [
+        0.25, 0.0625
+    ]  # fmt: skip
+    text = (tmp_path / "actor-critic.md").read_text()
+    assert "3,000 moves" in text and "every worker plays games of its own" in text
+    cells = text.split("| displacement |")[1].split("\n")[0].split("|")
+    assert cells[2].strip() == "does not apply" == cells[-3].strip()
+    assert "* `incremental`, n = 4: 1 of 1 fits failed, Refused: an actor-critic has no" in text
+    assert "* `sda`, n = 4: 1 of 1 fits failed, Refused: strategy='sda' adds the" in text
 
 
 @pytest.mark.mpi

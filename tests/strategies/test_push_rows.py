@@ -99,6 +99,9 @@ def test_bfloat16_is_half_as_long_and_loses_nothing(corpus):
             assert (sent != np.float32(1.1) * before[:, : sent.shape[1]]).any()
         sums[numbers] = sent + state.shared.rows[:, : sent.shape[1]]
         lengths[numbers] = arrays["rows"].nbytes
+        # Numbers of rows take a byte, of fewer than 256, and weights four; halves of 1 are exact.
+        assert arrays["sent"].itemsize == 1 and arrays["weights"].dtype == np.float32
+        assert np.all(arrays["weights"] == 0.5)
     np.testing.assert_allclose(sums["bfloat16"], sums["float32"], rtol=1e-6)
     assert 2 * lengths["bfloat16"] == lengths["float32"]
 

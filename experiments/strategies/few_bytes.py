@@ -32,7 +32,7 @@ SHARE = 50  # of the bytes of dense exchange that are allowed: one of so many
 _ROWS = {"share": 0.02, "together": 10}
 _FEWER = {**_ROWS, "share": 0.018}  # numbers of rows and weights are sent, too
 _SHORT = {"share": 0.0373, "numbers": "bfloat16"}
-TOGETHER = (5, 10, 20)  # to choose from
+TOGETHER = (10, 20, 40)  # to choose from
 _FREE = {"most_blind": None}
 CASES: list[tuple[str, dict, int]] = [  # strategy, settings, passes
     ("serial", {}, FEW), ("ownership", {}, FEW), ("ownership", {"local_steps": 4, **_FREE}, FEW),

@@ -8,7 +8,6 @@ cluster are constants, so that the same seed gives the same result anywhere.
 
 With ``--share 2`` half of the passes keep responsibilities, instead of the last tenth.  With
 ``--plain`` no fit keeps any, and serial fits without them are what others are compared with.
-``--most-blind`` bounds how far steps in flight, which do not see each other, may move parameters.
 """
 
 from __future__ import annotations
@@ -45,9 +44,8 @@ def fit(train: Corpus, test: Corpus, args, cell: tuple[int, int] | None, kept: b
         cluster = VirtualCluster(n_workers=n, network=TEN_GIGABIT, timing=TIMING, seed=seed)
         where = {"engine": "simulated", "n_jobs": p, "cluster": cluster}
     model = MODELS[args.model](
-        args.topics, max_iter=args.passes, keep_responsibilities=kept, random_state=seed,
-        most_blind=args.most_blind or "auto", **where,
-    ).fit(train)  # fmt: skip
+        args.topics, max_iter=args.passes, keep_responsibilities=kept, random_state=seed, **where
+    ).fit(train)
     prior = model.topic_word_prior_ * model.components_.size
     return {
         "cell": cell, "kept": kept, "seed": seed, "perplexity": model.perplexity(test),
@@ -101,7 +99,6 @@ def main(argv=None) -> None:
     parser.add_argument("--passes", type=int, default=30)
     parser.add_argument("--plain", action="store_true", help="keep no responsibilities")
     parser.add_argument("--share", type=int, default=KEPT_SHARE, help="one pass of so many keeps")
-    parser.add_argument("--most-blind", type=float, help="as DPSVILDA has it (auto)")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("experiments/results/kept_workers"))
     args = parser.parse_args(argv)
@@ -115,23 +112,21 @@ def main(argv=None) -> None:
     facts = {
         "simulated": True, "model": args.model, "documents": train.n_items, "tokens": tokens,
         "topics": args.topics, "passes": args.passes, "share": args.share,
-        "most_blind": args.most_blind or "auto",
     }  # fmt: skip
     kept_passes.KEPT_SHARE = args.share
     args.out.mkdir(parents=True, exist_ok=True)
     share = f"-one-of-{args.share}" if args.share != KEPT_SHARE else "-plain" * args.plain
     name = "-".join([args.corpus.name.split(".")[1], *(["hdp"] if args.model == "hdp" else [])])
-    blind = f"-blind-{args.most_blind}" if args.most_blind else ""
-    name, rows = f"{name}{share}{blind}", []
+    stem, rows = args.out / f"{name}{share}", []
     for cell in cells:
         for kept in (False,) if args.plain else (True, False):
             rows += [fit(train, test, args, cell, kept, seed) for seed in seeds]
-        (args.out / f"{name}.json").write_text(
+        stem.with_suffix(".json").write_text(
             json.dumps({**source, **facts, "rows": rows}, indent=1) + "\n"
         )
-        title = f"{name}, {train.n_items:,} documents, K = {args.topics}, {args.passes} passes"
+        title = f"{stem.name}, {train.n_items:,} documents, K = {args.topics}, {args.passes} passes"
         text = f"# {title}, simulated\n\n{described(source)}\n\n{table(rows, tokens)}"
-        (args.out / f"{name}.md").write_text(text)
+        stem.with_suffix(".md").write_text(text)
         print(text.splitlines()[-1], flush=True)
 
 

@@ -149,7 +149,7 @@ def _derive(rows, s, hidden, label, score, stats):
     most = score[0]
     for k in range(1, n_classes):
         most = max(most, score[k])
-    total = most - most
+    total = score.dtype.type(0)
     for k in range(n_classes):
         score[k] = math.exp(s * (score[k] - most))
         total += score[k]

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
+from experiments.strategies.measures import NATS
 from experiments.strategies.problems import GROUPS, PROBLEMS
-from experiments.strategies.table import median, middle_of
+from experiments.strategies.table import measure_of, median, middle_of
 
 _LABEL = "loss, hundredths of a nat"
 _LINE = 0.028  # of a name, as a share of the height of a panel
@@ -26,8 +27,10 @@ def draw(out: Path) -> None:
     records = {
         name: json.loads(path.read_text())
         for name in PROBLEMS
-        if name != "actor-critic" and (path := out / f"{name}.json").exists()
-    }  # losses of returns are on another scale
+        if (path := out / f"{name}.json").exists()
+    }
+    # Losses of returns are on another scale.
+    records = {name: record for name, record in records.items() if measure_of(record) is NATS}
     if not records:
         return
     for question, panel in (

@@ -35,8 +35,8 @@ class Ledger:
     Parameters
     ----------
     n_items, batch_size, n_passes : int
-    seed : int
-        Of the permutations.
+    seed : int or None
+        Of the permutations; None: items come in their order.
     n_shards : int
         1: every worker draws from all items.  More: worker i draws from shard ``i % n_shards``,
         the items ``shard, shard + n_shards, ...``, and from another one only when nobody owns it.
@@ -112,9 +112,11 @@ class Ledger:
         if key not in self._order:
             for old in [k for k in self._order if k[1] == work.shard and k[0] < work.epoch - 1]:
                 del self._order[old]
-            seed = [self.seed, work.epoch, work.shard]
             mine = np.arange(work.shard, self.n_items, self.n_shards, dtype=np.int32)
-            self._order[key] = np.random.default_rng(seed).permutation(mine)
+            if self.seed is not None:
+                seed = [self.seed, work.epoch, work.shard]
+                mine = np.random.default_rng(seed).permutation(mine)
+            self._order[key] = mine
         return self._order[key][work.first * self.batch_size : work.last * self.batch_size]
 
     def sizes(self, work: StepRange) -> np.ndarray:

@@ -15,7 +15,6 @@ import numba
 import numpy as np
 from numba import types
 
-from dpsvi.base import Model
 from dpsvi.kernels.jit import FLAGS, abi, empty_arguments, fetch_add, kernel, prefetch
 
 RUNNING, STOP, DIVERGED = 0, 1, 2
@@ -161,13 +160,14 @@ class Loop:
 
     Parameters
     ----------
-    model : Model
+    real : numpy.dtype
+        Of the parameters.
     """
 
-    def __init__(self, model: Model):
+    def __init__(self, real: np.dtype):
         # What is compiled is compiled now: Ctrl-C is not handled meanwhile.
         _next_step(np.zeros(1, np.int64))
-        shared, _, work = empty_arguments(model.real)
+        shared, _, work = empty_arguments(real)
         add_statistics(shared.rows, work, 0, 0.0, np.zeros(0))
 
     def run(self, task, thread: int, n_steps: int) -> int:
@@ -213,8 +213,8 @@ class Loop:
 class CompiledLoop(Loop):
     """The same for a local step that is compiled, without the interpreter."""
 
-    def __init__(self, model: Model):
-        self._run = _compile(model.real)
+    def __init__(self, real: np.dtype):
+        self._run = _compile(real)
 
     def run(self, task, thread: int, n_steps: int) -> int:
         """See :class:`Loop`."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -114,17 +115,23 @@ def _reported(name: str):
         notice(log, "%s: compiled in %.1f s", name, seconds)
 
 
+@cache
+def _compiled(name: str, local: Callable | None, real: np.dtype) -> tuple[Callable | None, Loop]:
+    """A local step and the loop that runs it, compiled once; None: one that is not compiled."""
+    # Not in this thread: Ctrl-C inside the compiler would be lost or break it.
+    with Deferred(), _reported(name), ThreadPoolExecutor(1) as pool:
+        if local is None:
+            return None, pool.submit(Loop, real).result()
+        step = pool.submit(compile_local, local, real).result()
+        return step, pool.submit(CompiledLoop, real).result()
+
+
 def make_task(model: Model, shared: Shared, items: Items, batch_size: int, works) -> Task:
     """Compile what must be compiled and wrap it up; order and tables come with each segment."""
     empty = np.zeros(0)
-    # Not in this thread: Ctrl-C inside the compiler would be lost or break it.
-    with Deferred(), _reported(model.name), ThreadPoolExecutor(1) as pool:
-        local = model.local
-        if model.compiled:
-            local = pool.submit(compile_local, local, model.real).result()
-        loop = pool.submit(CompiledLoop if model.compiled else Loop, model).result()
+    step, loop = _compiled(model.name, model.local if model.compiled else None, model.real)
     return Task(
-        local, loop, shared, model.hyper,
+        step or model.local, loop, shared, model.hyper,
         items, np.zeros(0, np.int32), batch_size, empty, empty,
         np.zeros(1, np.int64), np.zeros(1, np.int64), works,
     )  # fmt: skip

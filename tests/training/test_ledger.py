@@ -19,6 +19,13 @@ def test_shards_are_disjoint_and_the_order_differs():
         assert seen[0, shard] != seen[1, shard]
 
 
+def test_without_a_seed_items_come_in_their_order():
+    passes = Ledger(100, 10, 1, seed=None, n_shards=3)
+    for shard in range(3):
+        work = passes.grant(shard, 10, owners=range(3))
+        assert passes.items(work).tolist() == list(range(shard, 100, 3))
+
+
 def test_no_two_workers_own_a_shard_while_there_are_shards_for_all():
     """Ranks 1 and 3 are left of four: both are odd, and there are two shards."""
     passes = Ledger(40, 10, 1, seed=1, n_shards=2)

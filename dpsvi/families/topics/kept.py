@@ -5,7 +5,7 @@ parameters are the sum of what is kept (:mod:`dpsvi.kernels.responsibilities`). 
 anew after that pass, now and then, since lost writes of many passes would add up, and at the end.
 So are the tables of the HDP, whose changes in between are those at the alpha of the moment.
 Summing is a job like any other, so that it needs nothing of an engine that it had not: every worker
-adds up what it keeps.
+adds up what it keeps, document after document, as their memory lies.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ __all__ = ["KeptPasses", "Place"]
 # The last passes, which keep responsibilities: one of so many, and no fewer than these.
 KEPT_SHARE, FEWEST_KEPT = 10, 2
 RESUM_PASSES = 32  # between exact sums of what is kept
+SUM_BATCH = 256  # documents of a step that sums: a row is added once for all that have the word
 
 
 def sum_of(state: State, alpha=()) -> State:
@@ -126,7 +127,7 @@ class KeptPasses(Remembering):
         total, seconds = sum_of(state, self._alpha_of_tables()), []
         job = Job(
             total, as_items(*items, total.model.real),
-            Ledger(n_items, self._resolve_batch_size(n_items), 1, seed=0), constant(1.0),
+            Ledger(n_items, SUM_BATCH, 1, seed=None), constant(1.0),
             observer=lambda event: seconds.append(event.seconds), cluster=self.cluster,
         )  # fmt: skip
         self._engine().fit(job)

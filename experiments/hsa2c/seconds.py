@@ -19,6 +19,7 @@ from experiments.hsa2c import table as moves
 from experiments.hsa2c.runs import Runs
 
 WORKERS = 2
+PROCESSOR_SECONDS = {"cartpole": 3.0, "breakout": 5.0}  # of a fit, unless others are asked for
 WITHOUT_MASTER = ("GALA",)
 
 
@@ -30,7 +31,8 @@ def make(runs: Runs, args) -> list[dict]:
         is_peer = row["entrant"] == stable_baselines.NAME
         told = {
             "environment": row["environment"], "entrant": row["entrant"],
-            "seconds": args.processor_seconds, "seeds": args.seeds,
+            "seconds": args.processor_seconds or PROCESSOR_SECONDS[row["environment"]],
+            "seeds": args.seeds,
         }  # fmt: skip
         if not is_peer:
             parallel = moves.ENTRANTS[row["entrant"]][1] is not None

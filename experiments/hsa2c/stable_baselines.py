@@ -3,7 +3,8 @@
 The settings are those of rl-baselines3-zoo for CartPole (``hyperparams/a2c.yml``): eight games
 at once, no entropy, and the library's defaults for the rest, which are five moves a step, RMSProp
 with a constant rate of 7e-4, and two networks of 64-64 units with tanh, one for the policy and one
-for the value.  Breakout is MinAtar's own, without sticky actions, as ours is here.
+for the value.  The zoo has none for MinAtar, so Breakout has these, too.  Breakout is MinAtar's
+own, without sticky actions and with episodes of at most 5,000 moves, as ours is here.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ from __future__ import annotations
 import importlib.util
 import time
 
+from dpsvi.rl.environments import breakout
+
 NAME = "stable-baselines3 A2C"
 EPISODES = 100
 GAMES = 8
 # What gymnasium calls an environment of ours, and what it is told.
 ENVIRONMENTS: dict[str, tuple[str, dict]] = {
     "cartpole": ("CartPole-v1", {}),
-    "breakout": ("MinAtar/Breakout-v1", {"sticky_action_prob": 0.0}),
-}
+    "breakout": (
+        "MinAtar/Breakout-v1", {"sticky_action_prob": 0.0, "max_episode_steps": breakout.LIMIT},
+    ),
+}  # fmt: skip
 
 
 def installed() -> bool:

@@ -28,7 +28,7 @@ def make(runs: Runs, args) -> list[dict]:
     chosen = moves.make(Runs(args.out / "runs" / "table.jsonl", runs.source, redraw=True), args)
     rows = []
     for row in chosen:
-        is_peer = row["entrant"] == stable_baselines.NAME
+        is_peer = row["entrant"] not in moves.ENTRANTS
         told = {
             "environment": row["environment"], "entrant": row["entrant"],
             "seconds": args.processor_seconds or PROCESSOR_SECONDS[row["environment"]],

@@ -27,7 +27,7 @@ PILOTS_SEED = 100
 def main() -> None:
     """Fit, and print."""
     settings = json.loads(sys.argv[1])
-    if settings["entrant"] == stable_baselines.NAME:
+    if settings["entrant"] not in ENTRANTS:
         result = fits(settings, stable_baselines.new, stable_baselines.result, PEERS_PILOT)
     else:
         result = fits(settings, ours, score, PILOT)

@@ -49,7 +49,7 @@ def fits(settings: dict, new: Callable, score: Callable, pilot: int) -> dict:
         learn = agent.fit if isinstance(agent, ActorCritic) else agent.learn
         return agent, clocked(lambda: learn(moves))
 
-    fitted(PILOTS_SEED, 1_000)  # compiles
+    fitted(PILOTS_SEED, pilot)  # compiles, on every rank
     moves, taken, found = pilot, 0.0, []
     while taken < settings["seconds"] / 2:
         taken = fitted(PILOTS_SEED, moves)[1]["processor"]

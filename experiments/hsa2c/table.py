@@ -68,17 +68,20 @@ PAPER = {
 
 
 def make(runs: Runs, args) -> list[dict]:
-    """A row for each environment and entrant; the last is of a peer, run if it is installed."""
+    """A row for each environment and entrant; the last are of a peer, run if it is installed."""
     rows = []
     for environment in args.environments.split(","):
         rows += ours(runs, environment, args)
-        told = {"environment": environment, "moves": args.moves}
-        found = [
-            runs.get(stable_baselines.peer, {**told, "seed": s}, stable_baselines.installed())
-            for s in range(args.seeds)
-        ]  # fmt: skip
-        found = [one for one in found if one is not None]
-        rows.append({**told, "entrant": stable_baselines.NAME, "results": found})
+        for entrant in stable_baselines.entrants(environment):
+            told = {"environment": environment, "moves": args.moves}
+            if entrant != stable_baselines.NAME:  # whose runs are kept without its name
+                told["entrant"] = entrant
+            found = [
+                runs.get(stable_baselines.peer, {**told, "seed": s}, stable_baselines.installed())
+                for s in range(args.seeds)
+            ]  # fmt: skip
+            found = [one for one in found if one is not None]
+            rows.append({**told, "entrant": entrant, "results": found})
     return rows
 
 
@@ -143,7 +146,7 @@ def interval(values: list[float]) -> tuple[float, float]:
 
 def clock(entrant: str) -> str:
     """Whose seconds those of an entrant are."""
-    if entrant == stable_baselines.NAME or ENTRANTS[entrant][0].get("engine") == "threads":
+    if entrant not in ENTRANTS or ENTRANTS[entrant][0].get("engine") == "threads":
         return "this machine"
     return "the paced cluster"
 

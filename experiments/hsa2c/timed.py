@@ -2,8 +2,11 @@
 
 ``python -m experiments.hsa2c.timed SETTINGS``, as JSON of what :mod:`experiments.hsa2c.seconds`
 asks for; rank 0 prints what came of it, as JSON.  Processor time is that of all threads and ranks.
-A short fit tells how many moves a second are made, after one that compiles; then fits of as many
-moves as the seconds pay for are made, so that learning rates fall to their end within them.
+Longer and longer fits, after one that compiles, tell how many moves a second are made, until one
+takes half of the seconds; then fits of as many moves as the seconds pay for are made, so that
+learning rates fall to their end within them.  BLAS has one thread: ours draw first parameters with
+it, and its threads spin where ranks share cores.  (CartPole was run before: one short fit told how
+many moves, and BLAS had two threads.)
 """
 
 from __future__ import annotations
@@ -13,13 +16,15 @@ import sys
 import time
 from collections.abc import Callable
 
+from threadpoolctl import threadpool_limits
+
 from dpsvi import Cluster
 from dpsvi.files.launcher import launched_rank, launched_size
 from dpsvi.rl import ActorCritic
 from experiments.hsa2c import stable_baselines
 from experiments.hsa2c.table import ENTRANTS, EPISODES, HIDDEN, games
 
-PILOT = 40_000  # moves of the fit that is timed first
+PILOT = 40_000  # moves of the first fit that is timed
 PEERS_PILOT = 4_000
 PILOTS_SEED = 100
 
@@ -27,10 +32,11 @@ PILOTS_SEED = 100
 def main() -> None:
     """Fit, and print."""
     settings = json.loads(sys.argv[1])
-    if settings["entrant"] == stable_baselines.NAME:
-        result = fits(settings, stable_baselines.new, stable_baselines.result, PEERS_PILOT)
-    else:
-        result = fits(settings, ours, score, PILOT)
+    with threadpool_limits(1, "blas"):
+        if settings["entrant"] not in ENTRANTS:
+            result = fits(settings, stable_baselines.new, stable_baselines.result, PEERS_PILOT)
+        else:
+            result = fits(settings, ours, score, PILOT)
     if launched_rank() == 0:
         print(json.dumps(result))
 
@@ -43,9 +49,11 @@ def fits(settings: dict, new: Callable, score: Callable, pilot: int) -> dict:
         learn = agent.fit if isinstance(agent, ActorCritic) else agent.learn
         return agent, clocked(lambda: learn(moves))
 
-    fitted(PILOTS_SEED, 1_000)  # compiles
-    taken = fitted(PILOTS_SEED, pilot)[1]["processor"]
-    moves, found = int(pilot * settings["seconds"] / taken), []
+    fitted(PILOTS_SEED, pilot)  # compiles, on every rank
+    moves, taken, found = pilot, 0.0, []
+    while taken < settings["seconds"] / 2:
+        taken = fitted(PILOTS_SEED, moves)[1]["processor"]
+        moves = int(moves * settings["seconds"] / taken)
     for seed in range(settings["seeds"]):
         agent, spent = fitted(seed, moves)
         found.append({**score(agent, {**settings, "seed": seed}), **spent})

@@ -106,6 +106,10 @@ def test_the_peer_learns_where_it_is_installed():
     pytest.importorskip("stable_baselines3")
     found = stable_baselines.peer({"environment": "cartpole", "moves": 400, "seed": 0})
     assert found["moves"] >= 400 and found["score"] >= 8 and found["settings"] == "its own"
+    for entrant, games in zip(stable_baselines.entrants("breakout"), (8, 16), strict=True):
+        agent = stable_baselines.new({"environment": "breakout", "entrant": entrant, "seed": 0})
+        assert agent.n_envs == games and agent.env.envs[0].spec.max_episode_steps == 5000
+        assert agent.env.envs[0].unwrapped.game.sticky_action_prob == 0.0
 
 
 def test_replicas_step_as_the_table_says(tmp_path, monkeypatch):

@@ -82,9 +82,9 @@ def zipf():
 def test_few_writes_are_lost(n_words, bound):
     """RACE by design: what over-writes lose, and what the column totals then drift by.
 
-    At worst, all words are in every batch of both threads: on a quiet machine with two cores of
-    its own, that is three hundredths.  A thread that the system stops in the middle of a write
-    undoes what others wrote meanwhile, however much that is: so the median counts.
+    Most is lost where all words are in every batch of both threads, on cores that really work
+    side by side.  A thread that the system stops in the middle of a write undoes what others wrote
+    meanwhile, however much that is: so the median counts.
     """
     corpus = TopicCorpus(K, n_words, n_documents=6000, n_tokens=60, alpha=0.1, seed=1).corpus()
     drifts, both_had_work = [], False

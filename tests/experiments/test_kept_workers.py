@@ -39,20 +39,7 @@ def test_from_end_to_end(model, name, rng, tmp_path, monkeypatch):
     counts = csr_array(rng.poisson(0.6, size=(80, 30)))
     path = write(tmp_path, counts, "uci", gz=True).rename(tmp_path / "docword.small.txt.gz")
     out = tmp_path / "out"
-    given = [
-        "--model",
-        model,
-        "--cells",
-        "3x2",
-        "--topics",
-        "3",
-        "--passes",
-        "4",
-        "--seeds",
-        "1",
-        "--share",
-        "2",
-    ]
+    given = ["--model", model, "--cells", "3x2", "--topics", "3", "--passes", "4", "--share", "2"]
     main([str(path), *given, "--seeds", "1", "--out", str(out)])
     found = json.loads((out / f"{name}-one-of-2.json").read_text())
     assert [row["cell"] for row in found["rows"]] == [None, None, [3, 2], [3, 2]]

@@ -50,14 +50,16 @@ def test_figure_5_is_what_the_formula_says(tmp_path, monkeypatch):
 
 def test_figure_6_shows_those_that_do_not_arrive(tmp_path, monkeypatch):
     small = figure6.PROBLEMS["cartpole"]._replace(
-        local_steps=(4, 16), alone_steps=((2, 4),), alone_rates=(0.005,), target=60.0,
-        rates=lambda n: [(0.005, 1 / n, 20_000)],
+        local_steps=(4, 16), at_once=(16,), alone_steps=((2, 4),), alone_rates=(0.005,),
+        target=60.0, rates=lambda n: [(0.005, 1 / n, 20_000)],
     )  # fmt: skip
     monkeypatch.setitem(figure6.PROBLEMS, "cartpole", small)
     tiny = ["figure6", "--environments", "cartpole", "--nodes", "1,2", "--seeds", "2"]
     command.main([*tiny, "--out", str(tmp_path)])
     lines = (tmp_path / "runs/figure6.jsonl").read_text().splitlines()
-    assert len(lines) == 2 * 2 * (2 + 2) + 2
+    cells = 2 * 2 + 1  # the last one is of two nodes with M = n
+    assert len(lines) == cells * (2 + 2) + 2
+    assert sum(json.loads(line)["run"].get("M") == 2 for line in lines) == 4
     assert (tmp_path / "figure6.png").stat().st_size > 1000
     told = {"moves": 9, "exchanges": 3, "on_the_way": 20.0, "best": 400.0}
     row = {
@@ -70,7 +72,7 @@ def test_figure_6_shows_those_that_do_not_arrive(tmp_path, monkeypatch):
         ],
     }  # fmt: skip
     told = "1 of 3 | - (30.0-30.0) | - | - | 20.0 |"
-    assert f"| 1 | 4 | {told} 0.005 | 1 | 600,000 |" in figure6.table([row])
+    assert f"| 1 | 4 | 1 | {told} 0.005 | 1 | 600,000 |" in figure6.table([row])
 
 
 def test_the_table_has_every_algorithm_and_the_papers_rows(tmp_path, monkeypatch):

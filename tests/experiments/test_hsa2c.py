@@ -7,6 +7,7 @@ import pytest
 from experiments.hsa2c import __main__ as command
 from experiments.hsa2c import (
     atari,
+    cores,
     figure5,
     figure6,
     paced,
@@ -124,6 +125,18 @@ def test_replicas_step_as_the_table_says(tmp_path, monkeypatch):
     assert [run["step"] for run in runs] == steps * len(replicas.ENTRANTS)
     text = (tmp_path / "replicas.md").read_text()
     assert text.count("| 4 | 0.005 |") == text.count("| 4 | 0.01 |") == len(replicas.ENTRANTS)
+
+
+def test_what_sharing_costs_stands_beside_a_hand_over(tmp_path, monkeypatch):
+    for name in ("REPEATS", "ROUNDS", "TRIES"):
+        monkeypatch.setattr(cores, name, 1)
+    monkeypatch.setattr(cores, "FIT", {**cores.FIT, "environment": "cartpole"})
+    command.main(["cores", "--moves", "400", "--out", str(tmp_path)])
+    rows = [json.loads(line) for line in (tmp_path / "runs/cores.jsonl").open()]
+    assert [row["run"]["n_jobs"] for row in rows] == [1, 2]
+    assert all(min(row["result"].values()) > 0 for row in rows)
+    lines = (tmp_path / "cores.md").read_text().splitlines()
+    assert [line[:5] for line in lines[-2:]] == ["| 1 |", "| 2 |"]
 
 
 def test_atari_is_learned_for_a_moment_and_goes_on_from_a_checkpoint(tmp_path, monkeypatch):

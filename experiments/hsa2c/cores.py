@@ -80,8 +80,9 @@ def table(rows: list[dict]) -> list[str]:
         "| cores in use |", "|---|---:|---:|---:|---:|---:|",
     ]  # fmt: skip
     for row in sorted(rows, key=lambda row: (row["n_jobs"], row["processor"])):
+        cores = row["processor"] / row["seconds"]
         lines.append(
             f"| {row['n_jobs']} | {row['before']:.0f} | {row['after']:.0f} "
-            f"| {row['processor']:.1f} | {row['seconds']:.1f} | {row['processor'] / row['seconds']:.1f} |"
+            f"| {row['processor']:.1f} | {row['seconds']:.1f} | {cores:.1f} |"
         )
     return lines

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from dpsvi.errors import check_number
 from dpsvi.rl.layers import forward
@@ -162,6 +164,14 @@ def as_convolutions(given) -> tuple[tuple[int, int, int], ...]:
 def _orthogonal(rng, shape) -> np.ndarray:
     """Weights whose rows, or columns if these are fewer, are orthogonal and of length 1."""
     drawn = rng.standard_normal(shape)
-    q, r = np.linalg.qr(drawn if shape[0] >= shape[1] else drawn.T)
+    # Its threads spin where other processes keep the cores busy, and their number changes bits.
+    with _blas().limit(limits=1):
+        q, r = np.linalg.qr(drawn if shape[0] >= shape[1] else drawn.T)
     q = q * np.sign(np.diag(r))
     return q if shape[0] >= shape[1] else q.T
+
+
+@cache
+def _blas():
+    """What NumPy calls, which it has loaded; to find it takes longer than most factorisations."""
+    return ThreadpoolController().select(user_api="blas")

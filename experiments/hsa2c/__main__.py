@@ -10,14 +10,24 @@ import argparse
 import sys
 from pathlib import Path
 
-from experiments.hsa2c import atari, figure5, figure6, minatar, replicas, seconds, speed, table
+from experiments.hsa2c import (
+    atari,
+    cores,
+    figure5,
+    figure6,
+    minatar,
+    replicas,
+    seconds,
+    speed,
+    table,
+)
 from experiments.hsa2c.runs import Runs
 from experiments.provenance import described, provenance
 
 OUT = Path("experiments/results/hsa2c")
 PARTS = {
     "figure5": figure5, "figure6": figure6, "table": table, "seconds": seconds, "speed": speed,
-    "minatar": minatar, "replicas": replicas, "atari": atari,
+    "cores": cores, "minatar": minatar, "replicas": replicas, "atari": atari,
 }  # fmt: skip
 
 

@@ -3,7 +3,8 @@
 The score is a mean return of greedy episodes with the master's parameters.  Each (n, B) chooses
 its learning rate, the master's rate and how long they fall from the same few, by the mean seconds
 of fits with other seeds, in which one that does not arrive counts as the limit.  Local steps are
-small, since the moves of many workers come together at the master.
+small, since the moves of many workers come together at the master.  It merges each update when it
+comes (M = 1) or, for some B, n of them at once (M = n), for which no worker waits.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class Problem(NamedTuple):
         Of all fits, as :func:`experiments.hsa2c.paced.agent` takes them.
     target, on_the_way : float
         The score, and a lower one whose times are told beside.
-    nodes, local_steps : tuple of int
-        n and B.
+    nodes, local_steps, at_once : tuple of int
+        n and B, and those B that have M = n, too.
     rates : callable(n) -> list of (float, float, int)
         Learning rates, the master's rates, and the moves over which they fall to nothing, at which
         a fit ends, that are tried.
@@ -50,6 +51,7 @@ class Problem(NamedTuple):
     on_the_way: float
     nodes: tuple[int, ...]
     local_steps: tuple[int, ...]
+    at_once: tuple[int, ...]
     rates: Callable[[int], list[tuple[float, float, int]]]
     tuning_seeds: tuple[int, ...]
     between: int
@@ -82,7 +84,8 @@ PROBLEMS = {
             "gamma": 0.995, "entropy": 0.0, "link": "1 Gbit/s",
         },
         target=475.0, on_the_way=350.0, nodes=(1, 2, 4, 8, 16), local_steps=(1, 4, 16, 64, 256),
-        rates=_cartpole_rates, tuning_seeds=(100, 101), between=5_000, limit=75.0,
+        at_once=(4, 16, 64), rates=_cartpole_rates, tuning_seeds=(100, 101), between=5_000,
+        limit=75.0,
         alone_steps=((2, 16), (8, 8)), alone_rates=(0.01, 0.005, 0.002), alone_limit=300.0,
     ),
     "breakout": Problem(
@@ -91,21 +94,24 @@ PROBLEMS = {
             "gamma": 0.99, "entropy": 0.01, "sticky": 0.1, "link": "1 Gbit/s",
         },
         target=5.0, on_the_way=3.5, nodes=(1, 4, 8, 16), local_steps=(1, 4, 16, 64),
-        rates=_breakout_rates, tuning_seeds=(100,), between=10_000, limit=200.0,
+        at_once=(4, 16, 64), rates=_breakout_rates, tuning_seeds=(100,), between=10_000,
+        limit=200.0,
         alone_steps=((8, 8),), alone_rates=(0.01, 0.005), alone_limit=300.0,
     ),
 }  # fmt: skip
 
 
 def make(runs: Runs, args) -> list[dict]:
-    """A row for each problem, n and B, with what was chosen and a result for each seed."""
+    """A row for each problem, n, B and M, with what was chosen and a result for each seed."""
     names = [name for name in args.environments.split(",") if name in PROBLEMS]
     return [row for name in names for row in rows_of(PROBLEMS[name], runs, args)]
 
 
 def rows_of(problem: Problem, runs: Runs, args) -> list[dict]:
     """Those of a problem."""
-    cells = [(n, B) for n in args.nodes or problem.nodes for B in problem.local_steps]
+    nodes = args.nodes or problem.nodes
+    cells = [(n, B, 1) for n in nodes for B in problem.local_steps]
+    cells += [(n, B, n) for n in nodes if n > 1 for B in problem.at_once]
     chosen = {cell: choose(problem, runs, *cell) for cell in cells}
     results: dict = {cell: [] for cell in cells}
     for seed in range(args.seeds):  # all cells first: they are even when the command is stopped
@@ -132,13 +138,13 @@ def alone(problem: Problem, runs: Runs, args) -> list[dict]:
     return [row for row in rows if row["results"]]
 
 
-def choose(problem: Problem, runs: Runs, n: int, B: int) -> dict | None:
-    """Settings of (n, B) with the rates that were the soonest; None if nothing was tried."""
+def choose(problem: Problem, runs: Runs, n: int, B: int, M: int) -> dict | None:
+    """Settings of (n, B, M) with the rates that were the soonest; None if nothing was tried."""
     best = None
     for learning_rate, global_rate, most_moves in problem.rates(n):
         settings = {
             **problem.settings, "n": n, "B": B, "learning_rate": learning_rate,
-            "global_rate": global_rate, "most_moves": most_moves,
+            "global_rate": global_rate, "most_moves": most_moves, **({"M": M} if M > 1 else {}),
         }  # fmt: skip
         tried = [runs.get(seconds_to_score, {**settings, "seed": s}) for s in problem.tuning_seeds]
         if None in tried:
@@ -199,14 +205,14 @@ def _table(problem: Problem, rows: list[dict]) -> list[str]:
         f"{problem.settings['environment']}, SIMULATED; steps of {games} games by {moves} moves.  "
         f"Medians over seeds, of which those that did not arrive in {problem.limit:g} s count as "
         "infinite.  The master has no momentum; a fall is of both rates, in moves.", "",
-        f"| n | B | seeds that arrived | seconds (range) | moves | exchanges | seconds to "
+        f"| n | B | M | seeds that arrived | seconds (range) | moves | exchanges | seconds to "
         f"{problem.on_the_way:g} | learning rate | global rate | fall |",
-        "|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
+        "|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]  # fmt: skip
     for row in (row for row in rows if "limit" not in row):
         lines.append(
-            f"| {row['n']} | {row['B']} | {_times(row)} | {row['learning_rate']:g} "
-            f"| {row['global_rate']:.3g} | {row['most_moves']:,} |"
+            f"| {row['n']} | {row['B']} | {row.get('M', 1)} | {_times(row)} "
+            f"| {row['learning_rate']:g} | {row['global_rate']:.3g} | {row['most_moves']:,} |"
         )
     lines += [
         "", f"One node alone, for up to {problem.alone_limit:g} s.", "",
@@ -238,7 +244,7 @@ def _number(value: float, form: str) -> str:
 
 
 def draw(rows: list[dict], path: Path) -> None:
-    """For each environment: seconds over nodes for each B, every seed a dot; and over B."""
+    """For each environment: seconds over nodes for each B, every seed a point; and over B."""
     plt, rows = pyplot(), [row for row in rows if "limit" not in row]
     names = list(dict.fromkeys(row["environment"] for row in rows))
     figure, axes = plt.subplots(len(names), 2, figsize=(11.5, 4.3 * len(names)), squeeze=False)
@@ -247,42 +253,51 @@ def draw(rows: list[dict], path: Path) -> None:
             _panel(axis, PROBLEMS[name], _of(rows, name), x, series)
         pair[0].set_ylabel(f"{name}: seconds to {PROBLEMS[name].target:g}")
     figure.suptitle(
-        "Figure 6: seconds to a score, 1 Gbit/s (SIMULATED; lines: medians; numbers: seeds that "
-        "did not arrive)", fontsize=11,
+        "Figure 6: seconds to a score, 1 Gbit/s (SIMULATED; lines: medians, dashed: M = n; "
+        "numbers: seeds that did not arrive)", fontsize=11,
     )  # fmt: skip
     figure.tight_layout()
     figure.savefig(path, dpi=120)
     plt.close(figure)
 
 
+def _curve(rows: list[dict], series: str, name: int, many: bool) -> list[dict]:
+    """Rows of one n or B, of a master with M = n or with M = 1."""
+    return [row for row in rows if row[series] == name and ("M" in row) == many]
+
+
 def _panel(axis, problem: Problem, rows: list[dict], x: str, series: str) -> None:
-    """Seconds over n for each B, or over B for each n."""
+    """Seconds over n for each B, or over B for each n; dashed where the master has M = n."""
     xs = sorted({row[x] for row in rows})
     names = sorted({row[series] for row in rows})
-    for number, name in enumerate(names):
-        apart = 1.09 if x == "n" else 1.25
-        colour, shift = f"C{number}", apart ** (number - (len(names) - 1) / 2)
-        mine = sorted((r for r in rows if r[series] == name), key=lambda r: r[x])
+    curves = [(name, many) for name in names for many in (False, True)]
+    curves = [(k, many, mine) for k, many in curves if (mine := _curve(rows, series, k, many))]
+    for number, (name, many, mine) in enumerate(curves):
+        apart = 1.09 if x == "n" else 1.2
+        colour, shift = f"C{names.index(name)}", apart ** (number - (len(curves) - 1) / 2)
+        mine.sort(key=lambda row: row[x])
         axis.plot(
-            [r[x] * shift for r in mine], [median(r, "seconds") for r in mine], "-_",
-            color=colour, markersize=12, label=f"{series} = {name}",
+            [r[x] * shift for r in mine], [median(r, "seconds") for r in mine],
+            ls="--" if many else "-", marker="_", color=colour, markersize=12,
+            label=f"{series} = {name}" + ", M = n" * many,
         )  # fmt: skip
         for row in mine:
             there = [r["seconds"] for r in row["results"] if r["arrived"]]
             axis.plot(
-                [row[x] * shift] * len(there), there, "o", color=colour, markersize=4, alpha=0.7
-            )
+                [row[x] * shift] * len(there), there, "s" if many else "o", color=colour,
+                markersize=4, alpha=0.7,
+            )  # fmt: skip
             if missing := len(row["results"]) - len(there):
                 axis.text(
-                    row[x] * shift, problem.never, missing, color=colour, fontsize=8, ha="center",
-                    va="center",
+                    row[x] * shift, problem.never * (1.12 if many else 1.0), missing, color=colour,
+                    fontsize=8, ha="center", va="center",
                 )  # fmt: skip
     axis.set(xscale="log", yscale="log", xlabel={"n": "nodes", "B": "B, local steps"}[x])
     axis.set_xticks(xs, [str(value) for value in xs])
     ticks = [problem.limit / 2**k for k in range(4, -1, -1)]
     axis.set_yticks([*ticks, problem.never], [*(f"{tick:.3g}" for tick in ticks), "never"])
     axis.set_xlim(xs[0] / 1.6, xs[-1] * 1.6)
-    axis.set_ylim(ticks[0], 1.15 * problem.never)
+    axis.set_ylim(ticks[0], 1.25 * problem.never)
     axis.minorticks_off()
     axis.grid(alpha=0.3)
     axis.legend(fontsize=8, loc="lower left")

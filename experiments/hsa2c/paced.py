@@ -27,7 +27,7 @@ def agent(settings: dict, **more) -> ActorCritic:
     ----------
     settings : dict
         ``environment``, ``hidden``, ``n_games``, ``n_moves``, ``n`` workers, ``B``, ``link`` of
-        :data:`LINKS`, ``seed`` and, where it is not 1, the master's ``global_rate``.
+        :data:`LINKS`, ``seed`` and, where they are not 1, the master's ``M`` and ``global_rate``.
     more
         Other parameters of :class:`dpsvi.rl.ActorCritic`.
     """
@@ -39,7 +39,7 @@ def agent(settings: dict, **more) -> ActorCritic:
             settings["n"], moves, settings["link"],
             exchange_bytes(settings["environment"], hidden), strategy="momentum",
             strategy_options={"momentum": 0.0}, global_rate=settings.get("global_rate", 1.0),
-            seed=settings["seed"],
+            master_batch=settings.get("M", 1), seed=settings["seed"],
         ),
         **more,
     )  # fmt: skip

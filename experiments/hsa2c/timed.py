@@ -4,9 +4,8 @@
 asks for; rank 0 prints what came of it, as JSON.  Processor time is that of all threads and ranks.
 Longer and longer fits, after one that compiles, tell how many moves a second are made, until one
 takes half of the seconds; then fits of as many moves as the seconds pay for are made, so that
-learning rates fall to their end within them.  BLAS has one thread: ours draw first parameters with
-it, and its threads spin where ranks share cores.  (CartPole was run before: one short fit told how
-many moves, and BLAS had two threads.)
+learning rates fall to their end within them.  BLAS has one thread, since its threads spin where
+ranks share cores.
 """
 
 from __future__ import annotations

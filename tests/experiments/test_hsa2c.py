@@ -7,6 +7,7 @@ import pytest
 from experiments.hsa2c import __main__ as command
 from experiments.hsa2c import (
     atari,
+    cores,
     figure5,
     figure6,
     paced,
@@ -50,14 +51,16 @@ def test_figure_5_is_what_the_formula_says(tmp_path, monkeypatch):
 
 def test_figure_6_shows_those_that_do_not_arrive(tmp_path, monkeypatch):
     small = figure6.PROBLEMS["cartpole"]._replace(
-        local_steps=(4, 16), alone_steps=((2, 4),), alone_rates=(0.005,), target=60.0,
-        rates=lambda n: [(0.005, 1 / n, 20_000)],
+        local_steps=(4, 16), at_once=(16,), alone_steps=((2, 4),), alone_rates=(0.005,),
+        target=60.0, rates=lambda n: [(0.005, 1 / n, 20_000)],
     )  # fmt: skip
     monkeypatch.setitem(figure6.PROBLEMS, "cartpole", small)
     tiny = ["figure6", "--environments", "cartpole", "--nodes", "1,2", "--seeds", "2"]
     command.main([*tiny, "--out", str(tmp_path)])
     lines = (tmp_path / "runs/figure6.jsonl").read_text().splitlines()
-    assert len(lines) == 2 * 2 * (2 + 2) + 2
+    cells = 2 * 2 + 1  # the last one is of two nodes with M = n
+    assert len(lines) == cells * (2 + 2) + 2
+    assert sum(json.loads(line)["run"].get("M") == 2 for line in lines) == 4
     assert (tmp_path / "figure6.png").stat().st_size > 1000
     told = {"moves": 9, "exchanges": 3, "on_the_way": 20.0, "best": 400.0}
     row = {
@@ -70,7 +73,7 @@ def test_figure_6_shows_those_that_do_not_arrive(tmp_path, monkeypatch):
         ],
     }  # fmt: skip
     told = "1 of 3 | - (30.0-30.0) | - | - | 20.0 |"
-    assert f"| 1 | 4 | {told} 0.005 | 1 | 600,000 |" in figure6.table([row])
+    assert f"| 1 | 4 | 1 | {told} 0.005 | 1 | 600,000 |" in figure6.table([row])
 
 
 def test_the_table_has_every_algorithm_and_the_papers_rows(tmp_path, monkeypatch):
@@ -122,6 +125,18 @@ def test_replicas_step_as_the_table_says(tmp_path, monkeypatch):
     assert [run["step"] for run in runs] == steps * len(replicas.ENTRANTS)
     text = (tmp_path / "replicas.md").read_text()
     assert text.count("| 4 | 0.005 |") == text.count("| 4 | 0.01 |") == len(replicas.ENTRANTS)
+
+
+def test_what_sharing_costs_stands_beside_a_hand_over(tmp_path, monkeypatch):
+    for name in ("REPEATS", "ROUNDS", "TRIES"):
+        monkeypatch.setattr(cores, name, 1)
+    monkeypatch.setattr(cores, "FIT", {**cores.FIT, "environment": "cartpole"})
+    command.main(["cores", "--moves", "400", "--out", str(tmp_path)])
+    rows = [json.loads(line) for line in (tmp_path / "runs/cores.jsonl").open()]
+    assert [row["run"]["n_jobs"] for row in rows] == [1, 2]
+    assert all(min(row["result"].values()) > 0 for row in rows)
+    lines = (tmp_path / "cores.md").read_text().splitlines()
+    assert [line[:5] for line in lines[-2:]] == ["| 1 |", "| 2 |"]
 
 
 def test_atari_is_learned_for_a_moment_and_goes_on_from_a_checkpoint(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from reference import actor_critic as plain
+from threadpoolctl import threadpool_info
 
 from dpsvi.rl.back_propagation import backward
 from dpsvi.rl.layers import forward
@@ -139,6 +140,23 @@ def test_first_parameters_are_orthogonal_and_the_first_policy_is_even():
     out = plain.outputs(network, theta, np.random.default_rng(1).random((5, 400)))
     assert np.ptp(out[:, :3]) < 0.1
     np.testing.assert_allclose(np.linalg.norm(U, axis=1), [0.01, 0.01, 0.01, 1], rtol=1e-5)
+
+
+def test_first_parameters_are_made_by_one_thread(monkeypatch):
+    qr, threads = np.linalg.qr, []
+
+    def watched(matrix):
+        threads.extend(pool["num_threads"] for pool in threadpool_info() if is_blas(pool))
+        return qr(matrix)
+
+    def is_blas(pool):
+        return pool["user_api"] == "blas"
+
+    monkeypatch.setattr(np.linalg, "qr", watched)
+    before = threadpool_info()
+    PAPER.start(np.random.default_rng(0))
+    assert set(threads) == {1}
+    assert threadpool_info() == before
 
 
 @pytest.mark.parametrize("network, match", [

@@ -6,7 +6,7 @@ staleness D' = n - 1 from the n-th update on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from dpsvi.cluster.contracts import Node, Transport
@@ -20,8 +20,9 @@ from dpsvi.training.job import Job
 
 
 def take_turns(
-    job: Job, n_workers: int, on_turn: Callable[[Master, int], None] | None = None
-) -> Master:
+    job: Job, n_workers: int, on_turn: Callable[[Master, int], None] | None = None,
+    late: Mapping[int, int] | None = None,
+) -> Master:  # fmt: skip
     """Carry out `job` with `n_workers` workers that take turns; returns the master.
 
     Parameters
@@ -32,16 +33,25 @@ def take_turns(
     on_turn : callable or None
         Called before each turn with the master and the number of turns so far; it may make the
         master lose a worker.
+    late : dict of int to int, or None
+        Workers that say hello after so many turns of all, or never, if the fit ends before.
     """
+    late = dict(late or {})
     master = Master(job, n_workers)
     workers = {rank: Worker(job) for rank in range(1, n_workers + 1)}
     memory = Memory({0: master, **workers})
     serve = partial(exchange, master, memory.at(0))
-    for rank, worker in workers.items():
-        exchange(worker, memory.at(rank), serve)
+    for rank in workers.keys() - late.keys():
+        exchange(workers[rank], memory.at(rank), serve)
+    if late:
+        master.wait_no_longer()
+        serve()
     turns = 0
     while not master.finished:
         before = turns
+        for rank in [rank for rank, turn in late.items() if turn <= turns]:
+            del late[rank]
+            exchange(workers[rank], memory.at(rank), serve)
         for rank, worker in workers.items():
             if rank in master.lost or not memory.unread(rank) or master.finished:
                 continue
@@ -86,6 +96,9 @@ def replay(job: Job, n_workers: int, order: Sequence[int]) -> Master:
             break  # workers said more that nobody waited for
         found = next(said[rank], None)
         if found is None:
+            if not memory.unread(rank):
+                master.wait_no_longer()  # nor did it then, for those who had not said hello
+                exchange(master, memory.at(0))
             receive(workers[rank], memory.at(rank))
             said[rank] = workers[rank].turn()
             found = next(said[rank], None)

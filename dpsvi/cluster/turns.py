@@ -96,7 +96,7 @@ def replay(job: Job, n_workers: int, order: Sequence[int]) -> Master:
             break  # workers said more that nobody waited for
         found = next(said[rank], None)
         if found is None:
-            if not memory.unread(rank):
+            if not memory.unread(rank) and job.cluster.grace_seconds is not None:
                 master.wait_no_longer()  # nor did it then, for those who had not said hello
                 exchange(master, memory.at(0))
             receive(workers[rank], memory.at(rank))

@@ -131,6 +131,7 @@ def exchange(node: Node, transport: Transport, on_sent: Callable[[], None] | Non
 def peers_take_turns(
     job: Job, n_nodes: int, delay: int = 0,
     on_turn: Callable[[list[Peer], list[Message]], None] | None = None,
+    late: Mapping[int, int] | None = None,
 ) -> list[Peer]:  # fmt: skip
     """Carry out `job` with nodes that take turns, and leave what they come to in its state.
 
@@ -143,27 +144,43 @@ def peers_take_turns(
         Turns, of all nodes, that a message is on its way.
     on_turn : callable or None
         Called after each turn with the nodes and the messages that nobody has read yet.
+    late : dict of int to int, or None
+        Nodes, not the first, that join after so many turns of all, or never, if the fit ends
+        before.
 
     Returns
     -------
     list of Peer
+        Those that were there.
     """
-    peers = [Peer(job, node, n_nodes) for node in range(n_nodes)]
-    memory = Memory(dict(enumerate(peers)), delay)
+    late = dict(late or {})
+    nodes = [Peer(job, node, n_nodes) for node in range(n_nodes)]
+    peers = [peer for peer in nodes if peer.node not in late]
+    memory = Memory(dict(enumerate(nodes)), delay)
+    if late:
+        _go_on(peers, job.passes)
     while not all(peer.finished for peer in peers):
-        for node, peer in enumerate(peers):
-            for other, each in enumerate(peers):  # messages are merged as they arrive
-                receive(each, memory.at(other))
+        if came := [node for node, turn in late.items() if turn <= memory.time]:
+            passes = Consensus.of(peers, memory.unread(), 0.0).snapshot().passes
+            memory = Memory(dict(enumerate(nodes)), delay, memory.time)
+            late = {node: turn for node, turn in late.items() if node not in came}
+            peers = [peer for peer in nodes if peer.node not in late]
+            _go_on(peers, passes)
+        for peer in peers:
+            node = peer.node
+            for each in peers:  # messages are merged as they arrive
+                receive(each, memory.at(each.node))
             waits = peer.waits and not any(other.finished for other in peers)
             if not (peer.finished or waits):
                 exchange(peer, memory.at(node))
             memory.time += 1
             if on_turn is not None:
                 on_turn(peers, memory.unread())
-    together = Consensus(peers[0], 0.0)
-    for peer in peers[1:]:
-        together.add(peer.whole())
-    for message in memory.unread():
-        together.add(message)
-    together.snapshot()
+    Consensus.of(peers, memory.unread(), 0.0).snapshot()
     return peers
+
+
+def _go_on(peers, passes):
+    """Let these nodes, and no others, do what is left."""
+    for peer in peers:
+        peer.go_on(passes, [other.node for other in peers])

@@ -1,15 +1,17 @@
 """A rank's side of a fit without a master: turns, rounds, signals, the end.
 
 What a node does is in :mod:`dpsvi.cluster.nodes.peer`.  Ranks work in rounds, mostly one, and begin
-the first together.  When a rank has done its part, or learns that the round is to end earlier (for
-a checkpoint, by a signal, by the observer), it says so to all others and merges what still comes,
-until all have said so: messages of a rank arrive in order, so nothing is on its way then.  All send
-what they hold to rank 0 and get back what it is together.
+the first together, when rank 0 says so.  When a rank has done its part, or learns that the round is
+to end earlier (for a checkpoint, by a signal, by the observer, for a late rank that has come), it
+says so to all others and merges what still comes, until all have said so: messages of a rank arrive
+in order, so nothing is on its way then.  All send what they hold to rank 0 and get back what it is
+together; so does a late rank, which has nothing to send, and all share out what is left to do.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -24,12 +26,14 @@ from dpsvi.cluster.ranks.others import Others
 from dpsvi.cluster.ranks.world import World
 from dpsvi.training.boundary import Boundary, Progress
 from dpsvi.training.job import Job
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.signals import Deferred
 
 log = logging.getLogger(__name__)
 
-DONE, ENDED, SAVE, INTERRUPTED = "done", "ended", "save", "interrupted"
-_URGENCY = [DONE, SAVE, ENDED, INTERRUPTED]
+DONE, JOIN, SAVE, ENDED, INTERRUPTED = "done", "join", "save", "ended", "interrupted"
+_URGENCY = [DONE, JOIN, SAVE, ENDED, INTERRUPTED]
+_GOES_ON = JOIN, SAVE
 
 
 def gossip(job: Job, here: World, heartbeat: Heartbeat | None, signals: Deferred) -> bool:
@@ -70,7 +74,10 @@ class _Rank:
         self.peer = Peer(job, self.ranks.index(here.rank), len(self.ranks), pool=self.pool)
         self.boundary = Boundary(job) if here.rank == 0 else None
         self.round, self.why = 0, DONE
-        self._known_live = set(self.others.live)  # as the node knows
+        self._begun = False  # whether rank 0 has said who is there
+        self.absent: set[int] = set()  # ranks that were not, and have not joined
+        self._joined: dict[int, float] = {}  # training time when the others of them did
+        self._known = set(self.others.live)  # ranks that the node reckons with
         self._at_round_end: set[int] = set()  # ranks that have ended this round
         self._held: list = []  # messages of the next round
         self._whole: list = []
@@ -80,22 +87,66 @@ class _Rank:
 
     def fit(self) -> str:
         """Rounds until all is done; returns why it ended."""
-        others = self.others
-        others.notify(others.live, {"kind": "hello", "problem": describe(self.job)})
-        # A rank that finds its compiled code sooner would make its steps alone: replicas that have
-        # never met have no mean worth having.
-        self._receive_until(lambda: others.live <= others.greeted or self.why != DONE)
-        if self.boundary is not None:
-            self.boundary.start()
+        self._begin()
         while True:
-            self._turns()
-            header = {"kind": "round_end", "why": self.why, "round": self.round}
-            others.notify(others.live, header)
-            self._receive_until(lambda: others.live <= self._at_round_end and not others.unread)
-            why = self._collect() if self.boundary is not None else self._send_whole()
-            if why != SAVE:
-                return why
-            self._next_round()
+            if self.here.rank not in self.absent:
+                self._turns()
+                self._end_round()
+            found = self._collect() if self.boundary is not None else self._take_consensus()
+            if found["why"] not in _GOES_ON:
+                return found["why"]
+            self._next_round(found)
+
+    @property
+    def _there(self) -> set[int]:
+        """The other ranks that take part."""
+        return self.others.live - self.absent
+
+    @property
+    def _newcomers(self) -> set[int]:
+        """Late ranks that have come."""
+        return self.absent & self.others.greeted & self.others.live
+
+    def _begin(self):
+        """Say hello, and wait until all have, or rank 0 has waited for long enough.
+
+        A rank that finds its compiled code sooner would make its steps alone: replicas that have
+        never met have no mean worth having.
+        """
+        others, grace, started = self.others, self.job.cluster.grace_seconds, time.monotonic()
+        others.notify(others.live, {"kind": "hello", "problem": describe(self.job)})
+        if self.boundary is None:
+            self._receive_until(lambda: self._begun or self.why != DONE)
+            return
+        self._receive_until(
+            lambda: others.live <= others.greeted or self.why != DONE
+            or (grace is not None and time.monotonic() - started >= grace)
+        )  # fmt: skip
+        absent = others.live - others.greeted if self.why == DONE else set()
+        if absent:
+            log.warning(
+                "%d of %d ranks begin; the others join when they come",
+                len(others.live - absent) + 1, len(others.live) + 1,
+            )  # fmt: skip
+        there = sorted({0, *others.live - absent})
+        others.notify(others.live, {"kind": "begin", "there": there})
+        self.boundary.start()
+        self._begin_with(there)
+
+    def _begin_with(self, there):
+        """Make the first turns, one of the ranks that are there, or wait for a later round."""
+        if len(there) < len(self.ranks):
+            self._go_on(self.job.passes, there)
+        self._begun = True
+        self._take_held()
+
+    def _go_on(self, passes, there):
+        """Share out what is left among the ranks that are there."""
+        self.absent = set(self.ranks) - set(there)
+        if self.here.rank in there:
+            self.peer.go_on(passes, [self.ranks.index(rank) for rank in there])
+            self._known = set(there) - {self.here.rank}
+            self._report_lost()
 
     # --- a round --------------------------------------------------------------------------------
 
@@ -103,6 +154,8 @@ class _Rank:
         """Make turns until this node's part is done or the round is to end."""
         while True:
             self._receive()
+            if self.boundary is not None and self._newcomers:
+                self._ask_for(JOIN)
             if self.peer.finished or self.why != DONE:
                 return
             unread = [self.ranks.index(rank) for rank in self.others.unread]
@@ -122,7 +175,7 @@ class _Rank:
         Else mass would pile up where nobody fits with it, and be lost with a rank that is stopped.
         """
         rank, others = self.ranks[node], self.others
-        return rank in others.live and rank not in others.unread and rank not in self._at_round_end
+        return rank in self._there and not {rank} & (others.unread | self._at_round_end)
 
     def _look(self):
         """Rank 0, after a turn: a checkpoint needs what all ranks hold, the end of the round."""
@@ -156,9 +209,9 @@ class _Rank:
 
     def _report_lost(self):
         """Report ranks to the node that are lost since the last report, or since it began."""
-        for rank in sorted(self._known_live - self.others.live):
-            self.peer.lose(self.ranks.index(rank), self.others.lost[rank])
-        self._known_live &= self.others.live
+        for rank in sorted(self._known - self._there):
+            self.peer.lose(self.ranks.index(rank), self.others.lost.get(rank, "late"))
+        self._known &= self._there
 
     def _receive_until(self, condition):
         """Receive until `condition` holds."""
@@ -170,8 +223,12 @@ class _Rank:
     def _take(self, rank, message):
         header = message.header
         kind = header["kind"]
-        if header.get("round", self.round) > self.round:
+        later = header.get("round", self.round) > self.round
+        if later or (kind == "share" and not self._begun):
             self._held.append((rank, message))
+        elif kind == "begin":
+            self.pool.give(message.buffer)
+            self._begin_with(header["there"])
         elif kind == "share":
             self.peer.take(self.ranks.index(rank), message)
             self.others.notify([rank], {"kind": "read"})
@@ -184,16 +241,35 @@ class _Rank:
             self._ask_for(header["why"])
             self.pool.give(message.buffer)
 
+    def _take_held(self):
+        held, self._held = self._held, []
+        for rank, message in held:
+            self._take(rank, message)
+
     # --- the end of a round ---------------------------------------------------------------------
 
-    def _collect(self) -> str:
-        """Rank 0: what all nodes hold together becomes everybody's."""
+    def _end_round(self):
+        """Say that this node makes no more turns, wait until all have, send what it holds."""
+        others = self.others
+        others.notify(
+            self._there, {"kind": "round_end", "why": self.why, "round": self.round}
+        )
+        # One that has ended before it was told that it is late gets what all come to.
+        self._receive_until(
+            lambda: self._consensus is not None
+            or (self._there <= self._at_round_end and not others.unread)
+        )
+        if self.boundary is None and self._consensus is None:
+            others.send(0, self.peer.whole())
+
+    def _collect(self) -> dict:
+        """Rank 0: what all nodes hold together becomes everybody's; how the fit goes on."""
         others, boundary = self.others, self.boundary
-        self._receive_until(lambda: others.live <= {rank for rank, _ in self._whole})
+        self._receive_until(lambda: self._there <= {rank for rank, _ in self._whole})
         seconds = boundary.seconds
         together = Consensus(self.peer, seconds)
         for rank, message in self._whole:
-            if rank in others.live:
+            if rank in self._there:
                 together.add(message)
             self.pool.give(message.buffer)
         self._whole = []
@@ -206,39 +282,52 @@ class _Rank:
         if self.why in (SAVE, INTERRUPTED):
             boundary.save(snapshot)
         why = self.why
-        header = {"kind": "consensus", "why": why}
+        found = {"kind": "consensus", "why": why, "next_round": self.round + 1}
+        if why == JOIN:
+            found |= self._let_in(seconds, snapshot)
         lost = np.array(sorted(self.here.lost), np.int32)
-        for rank in sorted(others.live):
-            others.send(rank, state_message(self.pool, header, snapshot.state, lost=lost))
-        if why != SAVE:
+        for rank in sorted(self._there if why in _GOES_ON else others.live):
+            others.send(rank, state_message(self.pool, found, snapshot.state, lost=lost))
+        if why not in _GOES_ON:
             self._at_round_end = set()
             self._receive_until(lambda: others.live <= self._at_round_end)
             self._report(seconds)
-        return why
+        return found
 
-    def _send_whole(self) -> str:
-        """Any other rank: send what it holds, take over what rank 0 makes of it."""
-        self.others.send(0, self.peer.whole())
+    def _let_in(self, seconds, snapshot) -> dict:
+        """Rank 0: let late ranks join; what all must know of it."""
+        newcomers = self._newcomers
+        self.absent = self.absent - newcomers
+        self._joined |= dict.fromkeys(newcomers, seconds)
+        for rank in sorted(newcomers):
+            log.info("rank %d joins after %d steps", rank, snapshot.passes.n_done)
+        return {"there": sorted({0, *self._there}), "passes": snapshot.passes.position()}
+
+    def _take_consensus(self) -> dict:
+        """Any other rank: take over what rank 0 makes of what all hold; how the fit goes on."""
         self._receive_until(lambda: self._consensus is not None)
         message, self._consensus = self._consensus, None
-        header = message.header
+        found = message.header
         adopt(self.job.state, message)
         self.here.lost |= set(message.arrays["lost"].tolist())
         self.pool.give(message.buffer)
-        if header["why"] != SAVE:
-            self.others.notify([0], {"kind": "round_end", "why": header["why"]})
-        return header["why"]
+        if found["why"] not in _GOES_ON:
+            self.others.notify([0], {"kind": "round_end", "why": found["why"]})
+        return found
 
-    def _next_round(self):
-        """All nodes go on from what they have together."""
-        self.peer.restart(self.job.state)
-        self._known_live = set(self.ranks) - {self.here.rank}
-        self._report_lost()
-        self.round, self._at_round_end = self.round + 1, set()
+    def _next_round(self, found):
+        """All nodes go on from what they have together, and with those who join."""
+        if found["why"] == JOIN:
+            passes = self.job.passes
+            sizes = passes.n_items, passes.batch_size, passes.n_passes
+            self._go_on(Ledger.resume(*sizes, found["passes"]), found["there"])
+        else:
+            self.peer.restart(self.job.state)
+            self._known = set(self.ranks) - {self.here.rank}
+            self._report_lost()
+        self.round, self._at_round_end = found["next_round"], set()
         self.why = DONE if self.interrupt is None else INTERRUPTED  # by a signal meanwhile
-        held, self._held = self._held, []
-        for rank, message in held:
-            self._take(rank, message)
+        self._take_held()
 
     def _report(self, seconds):
         if not self._exchanges:  # a signal came before the first turn
@@ -247,5 +336,6 @@ class _Rank:
         if self.job.report is not None:
             lost = {rank: why for rank, why in self.others.lost.items() if rank in self.ranks}
             self.job.report.update(
-                **reported(self._exchanges), seconds=seconds, busy=0.0, lost=lost
-            )
+                **reported(self._exchanges), seconds=seconds, busy=0.0, lost=lost,
+                joined=self._joined,
+            )  # fmt: skip

@@ -344,8 +344,8 @@ _FAULTS = {
     fault.__name__: fault
     for fault in (
         slow_until, shared_from, chunks_of, lost_while_reading, signalled, signalled_late, late,
-        late_until, at_a_turn, unreadable, killed_unread, broken, broken_when, nan_after, killed_after,
-        killed_between_fits, rows_come_by,
+        late_until, at_a_turn, unreadable, killed_unread, broken, broken_when, nan_after,
+        killed_after, killed_between_fits, rows_come_by,
     )
 }  # fmt: skip
 

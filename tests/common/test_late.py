@@ -73,7 +73,8 @@ def test_a_late_node_joins(texts, serial, strategy):
     joined, made = found.exchanges_["joined"], steps(found)
     assert joined.keys() == {2} and 38 < joined[2] < 46
     assert found._state.items == PASSES * N and sum(made.values()) == PASSES * N // 10
-    assert 0 < made[2] < min(made[node] for node in made if node != 2 or strategy == "fedavg")
+    # Clients of a round are drawn.
+    assert made[2] > 0 and (strategy == "fedavg" or min(made, key=made.get) == 2)
     assert found.perplexity(test) == pytest.approx(serial, rel=near(strategy, 0.05))
     again = estimator(strategy, {2: 40.5}, grace_seconds=1.0).fit(train)
     assert np.array_equal(again.components_, found.components_)

@@ -46,6 +46,7 @@ class _Peers(VirtualTime):
         self.boundary = Boundary(job, self.clock)
         self._lost: dict[int, str] = {}  # why, of those that others know to be lost
         self._joined: dict[int, float] = {}  # when, of those that have come late
+        self._exchanges: list = []  # before the last of them
         self._there: set[int] = set()  # nodes that take part
         self._coming: set[int] = set()  # those that are to join when all have made their turns
         self._round = 0  # how often nodes have joined
@@ -105,6 +106,7 @@ class _Peers(VirtualTime):
         if not self._coming or silent or self._at_work - self.gone:
             return
         passes = self.consensus().passes
+        self._exchanges += self._all.exchanges
         self.now += 2 * self._collecting()  # there and back
         self._joined |= dict.fromkeys(self._coming, self.boundary.seconds)
         self._there = (self._there | self._coming) - self.gone
@@ -128,7 +130,7 @@ class _Peers(VirtualTime):
         """Let all send what they hold to the first node, and take the time of that."""
         self.now += self._collecting()
         snapshot = self.consensus()
-        exchanges = self._all.exchanges
+        exchanges = self._exchanges + self._all.exchanges
         if self.job.report is not None:
             self.job.report.update(
                 **reported(exchanges), seconds=self.now - self._began, busy=0.0, lost=self._lost,

@@ -21,6 +21,7 @@ from dpsvi.cluster.nodes.consensus import Consensus
 from dpsvi.cluster.nodes.exchanges import reported, summary
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.problem import describe
+from dpsvi.cluster.ranks.attendance import Attendance
 from dpsvi.cluster.ranks.heartbeat import Heartbeat
 from dpsvi.cluster.ranks.others import Others
 from dpsvi.cluster.ranks.world import World
@@ -68,16 +69,13 @@ class _Rank:
 
     def __init__(self, job: Job, here: World, heartbeat: Heartbeat | None, signals: Deferred):
         self.job, self.here, self.signals = job, here, signals
-        self.ranks = [0, *here.others]  # of the nodes
+        ranks = [0, *here.others]  # of the nodes
         self.others = Others(job, here, heartbeat, signals)
+        self.attendance = Attendance(self.others, here.rank, ranks)
         self.pool = self.others.pool
-        self.peer = Peer(job, self.ranks.index(here.rank), len(self.ranks), pool=self.pool)
+        self.peer = Peer(job, ranks.index(here.rank), len(ranks), pool=self.pool)
         self.boundary = Boundary(job) if here.rank == 0 else None
         self.round, self.why = 0, DONE
-        self._begun = False  # whether rank 0 has said who is there
-        self.absent: set[int] = set()  # ranks that were not, and have not joined
-        self._joined: dict[int, float] = {}  # training time when the others of them did
-        self._known = set(self.others.live)  # ranks that the node reckons with
         self._at_round_end: set[int] = set()  # ranks that have ended this round
         self._held: list = []  # messages of the next round
         self._whole: list = []
@@ -89,7 +87,7 @@ class _Rank:
         """Rounds until all is done; returns why it ended."""
         self._begin()
         while True:
-            if self.here.rank not in self.absent:
+            if self.attendance.here:
                 self._turns()
                 self._end_round()
             found = self._collect() if self.boundary is not None else self._take_consensus()
@@ -97,55 +95,39 @@ class _Rank:
                 return found["why"]
             self._next_round(found)
 
-    @property
-    def _there(self) -> set[int]:
-        """The other ranks that take part."""
-        return self.others.live - self.absent
-
-    @property
-    def _newcomers(self) -> set[int]:
-        """Late ranks that have come."""
-        return self.absent & self.others.greeted & self.others.live
-
     def _begin(self):
         """Say hello, and wait until all have, or rank 0 has waited for long enough.
 
         A rank that finds its compiled code sooner would make its steps alone: replicas that have
         never met have no mean worth having.
         """
-        others, grace, started = self.others, self.job.cluster.grace_seconds, time.monotonic()
+        others, attendance = self.others, self.attendance
+        grace, started = self.job.cluster.grace_seconds, time.monotonic()
         others.notify(others.live, {"kind": "hello", "problem": describe(self.job)})
         if self.boundary is None:
-            self._receive_until(lambda: self._begun or self.why != DONE)
+            self._receive_until(lambda: attendance.begun or self.why != DONE)
             return
         self._receive_until(
-            lambda: others.live <= others.greeted or self.why != DONE
+            lambda: not attendance.late or self.why != DONE
             or (grace is not None and time.monotonic() - started >= grace)
         )  # fmt: skip
-        absent = others.live - others.greeted if self.why == DONE else set()
-        if absent:
-            log.warning(
-                "%d of %d ranks begin; the others join when they come",
-                len(others.live - absent) + 1, len(others.live) + 1,
-            )  # fmt: skip
-        there = sorted({0, *others.live - absent})
+        there = attendance.first(attendance.late if self.why == DONE else set())
         others.notify(others.live, {"kind": "begin", "there": there})
         self.boundary.start()
         self._begin_with(there)
 
     def _begin_with(self, there):
         """Make the first turns, one of the ranks that are there, or wait for a later round."""
-        if len(there) < len(self.ranks):
+        if len(there) < len(self.attendance.ranks):
             self._go_on(self.job.passes, there)
-        self._begun = True
+        self.attendance.begun = True
         self._take_held()
 
     def _go_on(self, passes, there):
         """Share out what is left among the ranks that are there."""
-        self.absent = set(self.ranks) - set(there)
-        if self.here.rank in there:
-            self.peer.go_on(passes, [self.ranks.index(rank) for rank in there])
-            self._known = set(there) - {self.here.rank}
+        nodes = self.attendance.take_over(there)
+        if self.attendance.here:
+            self.peer.go_on(passes, nodes)
             self._report_lost()
 
     # --- a round --------------------------------------------------------------------------------
@@ -154,18 +136,18 @@ class _Rank:
         """Make turns until this node's part is done or the round is to end."""
         while True:
             self._receive()
-            if self.boundary is not None and self._newcomers:
+            if self.boundary is not None and self.attendance.newcomers:
                 self._ask_for(JOIN)
             if self.peer.finished or self.why != DONE:
                 return
-            unread = [self.ranks.index(rank) for rank in self.others.unread]
+            unread = [self.attendance.node(rank) for rank in self.others.unread]
             if (self.peer.waits and not self._at_round_end) or self.peer.ahead(unread):
                 self.others.rest()
                 continue
             for node, message in self.peer.turn(self._ready):
-                message.header["round"] = self.round
-                self.others.send(self.ranks[node], message)
-                self.others.unread.add(self.ranks[node])
+                message.header["round"], to = self.round, self.attendance.ranks[node]
+                self.others.send(to, message)
+                self.others.unread.add(to)
             if self.boundary is not None and not self.peer.finished:
                 self._look()  # the last look is at the consensus
 
@@ -174,8 +156,9 @@ class _Rank:
 
         Else mass would pile up where nobody fits with it, and be lost with a rank that is stopped.
         """
-        rank, others = self.ranks[node], self.others
-        return rank in self._there and not {rank} & (others.unread | self._at_round_end)
+        rank = self.attendance.ranks[node]
+        busy = self.others.unread | self._at_round_end
+        return rank in self.attendance.there and rank not in busy
 
     def _look(self):
         """Rank 0, after a turn: a checkpoint needs what all ranks hold, the end of the round."""
@@ -209,9 +192,8 @@ class _Rank:
 
     def _report_lost(self):
         """Report ranks to the node that are lost since the last report, or since it began."""
-        for rank in sorted(self._known - self._there):
-            self.peer.lose(self.ranks.index(rank), self.others.lost.get(rank, "late"))
-        self._known &= self._there
+        for node, reason in self.attendance.newly_gone():
+            self.peer.lose(node, reason)
 
     def _receive_until(self, condition):
         """Receive until `condition` holds."""
@@ -224,13 +206,13 @@ class _Rank:
         header = message.header
         kind = header["kind"]
         later = header.get("round", self.round) > self.round
-        if later or (kind == "share" and not self._begun):
+        if later or (kind == "share" and not self.attendance.begun):
             self._held.append((rank, message))
         elif kind == "begin":
             self.pool.give(message.buffer)
             self._begin_with(header["there"])
         elif kind == "share":
-            self.peer.take(self.ranks.index(rank), message)
+            self.peer.take(self.attendance.node(rank), message)
             self.others.notify([rank], {"kind": "read"})
         elif kind == "whole":
             self._whole.append((rank, message))
@@ -250,26 +232,25 @@ class _Rank:
 
     def _end_round(self):
         """Say that this node makes no more turns, wait until all have, send what it holds."""
-        others = self.others
-        others.notify(
-            self._there, {"kind": "round_end", "why": self.why, "round": self.round}
-        )
+        others, attendance = self.others, self.attendance
+        header = {"kind": "round_end", "why": self.why, "round": self.round}
+        others.notify(attendance.there, header)
         # One that has ended before it was told that it is late gets what all come to.
         self._receive_until(
             lambda: self._consensus is not None
-            or (self._there <= self._at_round_end and not others.unread)
+            or (attendance.there <= self._at_round_end and not others.unread)
         )
         if self.boundary is None and self._consensus is None:
             others.send(0, self.peer.whole())
 
     def _collect(self) -> dict:
         """Rank 0: what all nodes hold together becomes everybody's; how the fit goes on."""
-        others, boundary = self.others, self.boundary
-        self._receive_until(lambda: self._there <= {rank for rank, _ in self._whole})
+        others, boundary, attendance = self.others, self.boundary, self.attendance
+        self._receive_until(lambda: attendance.there <= {rank for rank, _ in self._whole})
         seconds = boundary.seconds
         together = Consensus(self.peer, seconds)
         for rank, message in self._whole:
-            if rank in self._there:
+            if rank in attendance.there:
                 together.add(message)
             self.pool.give(message.buffer)
         self._whole = []
@@ -284,24 +265,16 @@ class _Rank:
         why = self.why
         found = {"kind": "consensus", "why": why, "next_round": self.round + 1}
         if why == JOIN:
-            found |= self._let_in(seconds, snapshot)
+            found["there"] = attendance.let_in(seconds, snapshot.passes.n_done)
+            found["passes"] = snapshot.passes.position()
         lost = np.array(sorted(self.here.lost), np.int32)
-        for rank in sorted(self._there if why in _GOES_ON else others.live):
+        for rank in sorted(attendance.there if why in _GOES_ON else others.live):
             others.send(rank, state_message(self.pool, found, snapshot.state, lost=lost))
         if why not in _GOES_ON:
             self._at_round_end = set()
             self._receive_until(lambda: others.live <= self._at_round_end)
             self._report(seconds)
         return found
-
-    def _let_in(self, seconds, snapshot) -> dict:
-        """Rank 0: let late ranks join; what all must know of it."""
-        newcomers = self._newcomers
-        self.absent = self.absent - newcomers
-        self._joined |= dict.fromkeys(newcomers, seconds)
-        for rank in sorted(newcomers):
-            log.info("rank %d joins after %d steps", rank, snapshot.passes.n_done)
-        return {"there": sorted({0, *self._there}), "passes": snapshot.passes.position()}
 
     def _take_consensus(self) -> dict:
         """Any other rank: take over what rank 0 makes of what all hold; how the fit goes on."""
@@ -323,7 +296,7 @@ class _Rank:
             self._go_on(Ledger.resume(*sizes, found["passes"]), found["there"])
         else:
             self.peer.restart(self.job.state)
-            self._known = set(self.ranks) - {self.here.rank}
+            self.attendance.reckon_with_all()
             self._report_lost()
         self.round, self._at_round_end = found["next_round"], set()
         self.why = DONE if self.interrupt is None else INTERRUPTED  # by a signal meanwhile
@@ -334,8 +307,9 @@ class _Rank:
             return
         log.info("%s", summary(self._exchanges, 0.0, seconds))
         if self.job.report is not None:
-            lost = {rank: why for rank, why in self.others.lost.items() if rank in self.ranks}
+            ranks = self.attendance.ranks
+            lost = {rank: why for rank, why in self.others.lost.items() if rank in ranks}
             self.job.report.update(
                 **reported(self._exchanges), seconds=seconds, busy=0.0, lost=lost,
-                joined=self._joined,
+                joined=self.attendance.joined,
             )  # fmt: skip

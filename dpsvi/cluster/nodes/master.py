@@ -274,7 +274,7 @@ class Master:
             self._begin(n_late)
         answers = self._answers
         n_collected = sum(grant.work.n_steps for grant, *_ in self._collected)
-        # All is made for as many as are expected: a late one finds room, and is never stale alone.
+        # For as many as are expected: the rows of one who works alone for now are not its own.
         self._outbox += answers.answer(self.workers, self.n_workers, n_collected)
         if answers.grants.being_made() or len(answers.waiting) < len(self.workers):
             return

@@ -1,4 +1,4 @@
-"""``python -m experiments.faults``: every strategy, with a node that fails or is slow.
+"""``python -m experiments.faults``: every strategy, with a node that fails, is slow or is late.
 
 The nodes are those of ``engine="mpi"``; they take turns in one process, and messages are handed
 over by hand, so that a fault hits exactly where it is wanted and all of them take minutes.
@@ -8,10 +8,12 @@ over by hand, so that a fault hits exactly where it is wanted and all of them ta
 * ``frozen``: it does nothing any more, which the others learn later; what it was sending comes
   after they have gone on without it.
 * ``slow``: from then on its turns take ten times as long.
+* ``late``: the others have begun without it, and it joins.
 
-Each of these ``before`` a turn, while ``sending`` what came of it, and while ``merging``: with a
-master when that has its update, without one when the node has just merged those of others.  A fit
-has to end, with all steps that survivors had or were given, and with parameters that are valid.
+Each of the first three ``before`` a turn, while ``sending`` what came of it, and while ``merging``:
+with a master when that has its update, without one when the node has just merged those of others;
+a late one joins before a turn.  A fit has to end, with all steps that survivors had or were given,
+and with parameters that are valid.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ from dpsvi.training.schedules import robbins_monro
 from dpsvi.training.state import State
 from experiments.provenance import described, provenance
 
-KINDS, MOMENTS = ("killed", "frozen", "slow"), ("before", "sending", "merging")
+KINDS, MOMENTS = ("killed", "frozen", "slow", "late"), ("before", "sending", "merging")
 N_NODES, N_ITEMS, N_WORDS, N_PASSES, BATCH = 4, 120, 30, 3, 5
 # Turns of all nodes until a frozen one is known to be lost: peers wait for it before that.
 _SILENCE = 80
@@ -91,7 +93,9 @@ def faults(seed: int, n_faults: int) -> Iterator[Fault]:
     """Faults at random moments of a fit, each kind at each kind of moment in turn."""
     rng = np.random.default_rng(seed)
     for i in range(n_faults):
-        kind, moment = KINDS[i % 3], MOMENTS[i // 3 % 3]
+        kind, moment = KINDS[i % len(KINDS)], MOMENTS[i // len(KINDS) % len(MOMENTS)]
+        if kind == "late":
+            moment = "before"
         # A cluster cannot do without its first node.
         yield Fault(kind, moment, int(rng.integers(1, N_NODES)), int(rng.integers(40)))
 
@@ -129,14 +133,25 @@ class _Clock:
     def hits(self, node: int, moment: str) -> bool:
         """Whether the fault happens now."""
         kind, when, who, turn = self.fault
-        if self.struck or node != who or moment != when or self.turn < turn:
+        if kind == "late" or self.struck or node != who or moment != when or self.turn < turn:
             return False
         self.struck, self._struck_at = True, self.turn
         return True
 
+    def absent(self, node: int) -> bool:
+        """Whether `node` is late."""
+        return self.fault.kind == "late" and node == self.fault.node and not self.struck
+
+    def joins(self) -> bool:
+        """Whether the late node comes now."""
+        if not self.absent(self.fault.node) or self.turn < self.fault.turn:
+            return False
+        self.struck = True
+        return True
+
     def dead(self, node: int) -> bool:
         """Whether `node` does nothing any more."""
-        return self.struck and node == self.fault.node and self.fault.kind != "slow"
+        return self.struck and node == self.fault.node and self.fault.kind in ("killed", "frozen")
 
     def rests(self, node: int) -> bool:
         """Whether a slow node has no turn now."""
@@ -166,12 +181,21 @@ def _workers(job: Job, fault: Fault) -> bool:
         for to, message in master.turn():
             inbox[to].append(deliver(message, master.pool, workers[to].pool))
 
-    for rank, worker in workers.items():
-        for _, message in worker.turn():
-            to_master(rank, deliver(message, worker.pool, master.pool))
+    def hello(rank):
+        for _, message in workers[rank].turn():
+            to_master(rank, deliver(message, workers[rank].pool, master.pool))
+
+    for rank in workers:
+        if not clock.absent(rank):
+            hello(rank)
+    if clock.absent(fault.node):
+        master.wait_no_longer()
+        answer()
     while not master.finished:
         for rank, worker in workers.items():
             clock.next()
+            if clock.joins():
+                hello(fault.node)
             for entry in [entry for entry in late if entry[0] <= clock.turn]:
                 late.remove(entry)
                 if not master.finished:
@@ -204,12 +228,20 @@ def _workers(job: Job, fault: Fault) -> bool:
 def _peers(job: Job, fault: Fault) -> bool:
     """Peers that take turns; a message is a turn of all nodes on its way."""
     clock = _Clock(fault)
-    peers = [Peer(job, node, N_NODES) for node in range(N_NODES)]
+    nodes = [Peer(job, node, N_NODES) for node in range(N_NODES)]
+    peers = [peer for peer in nodes if not clock.absent(peer.node)]
     flying: list[tuple] = []  # (turn, from, to, message)
     lost: set[int] = set()
     ended = False  # whether somebody has: nobody waits for messages then
+    if len(peers) < N_NODES:
+        _share_out(peers, job.passes)
     while not all(peer.finished or peer.node in lost for peer in peers):
-        for node, peer in enumerate(peers):
+        if clock.joins():
+            passes = Consensus.of(peers, [entry[3] for entry in flying], 0.0).snapshot().passes
+            peers, flying, ended = nodes, [], False
+            _share_out(peers, passes)
+        for peer in peers:
+            node = peer.node
             clock.next()
             if clock.found_out():
                 lost.add(fault.node)
@@ -229,21 +261,22 @@ def _peers(job: Job, fault: Fault) -> bool:
             unread = {entry[2] for entry in flying if entry[1] == node}
             if peer.finished or (peer.waits and not ended) or peer.ahead(unread):
                 continue
-            busy = unread | lost | {k for k, other in enumerate(peers) if other.finished}
+            busy = unread | lost | {other.node for other in peers if other.finished}
             found = peer.turn(lambda to, busy=busy: to not in busy)
             if clock.hits(node, "sending") and clock.dead(node):
                 continue
             for to, message in found:
-                copy = deliver(message, peer.pool, peers[to].pool)
+                copy = deliver(message, peer.pool, nodes[to].pool)
                 flying.append((clock.turn + N_NODES, node, to, copy))
-    together = Consensus(peers[0], 0.0)
-    for peer in peers[1:]:
-        if peer.node not in lost:
-            together.add(peer.whole())
-    for *_, message in flying:
-        together.add(message)
-    together.snapshot()
+    left = [peer for peer in peers if peer.node not in lost]
+    Consensus.of(left, [entry[3] for entry in flying], 0.0).snapshot()
     return clock.struck
+
+
+def _share_out(peers, passes):
+    """Let these peers, and no others, do what is left."""
+    for peer in peers:
+        peer.go_on(passes, [other.node for other in peers])
 
 
 @contextmanager
@@ -271,7 +304,8 @@ def main(argv=None) -> None:
     lines = [
         f"# Strategies with faults\n\n{described(source)}\n",
         f"{args.faults} fits of {N_NODES} nodes each, one of which is killed, frozen or slow "
-        "before a turn, while sending or while merging. Fewest items: of those without faults.\n",
+        "before a turn, while sending or while merging, or joins late. Fewest items: of those "
+        "without faults.\n",
         "| strategy | ended | parameters valid | fewest items |", "| --- | ---: | ---: | ---: |",
     ]  # fmt: skip
     rows = {}

@@ -168,6 +168,9 @@ class Star(Strategy):
     def lost(self, worker: int) -> None:
         """Take note that `worker` is lost; others make its steps."""
 
+    def joined(self, parameters: Parameters, worker: int) -> None:
+        """Take note that `worker`, one of those that were expected, comes after the first step."""
+
     def __call__(self, parameters: Parameters, updates: list[Update]) -> None:
         """Merge `updates` into `parameters`; the call is atomic for all workers.
 

@@ -22,6 +22,7 @@
     turns                    nodes that take turns in one process                     no MPI
     ranks.lead, follow       rank 0 and the others: messages, lost ranks, signals, the end
     ranks.gossip, others     a rank that is a peer; the ranks it talks to
+    ranks.attendance         which peers take part
     ranks.heartbeat, world       who is alive, and who takes part
     ranks.placement              what runs where
     virtual                  a cluster that is described; what work costs

@@ -53,6 +53,10 @@ class Cluster:
         as rates and passes allow.  Of no effect where the estimator's `local_steps` is given.
     master_works : bool
         Rank 0 computes too, in a thread.  It always does when it is alone.
+    grace_seconds : float, >= 0, or None
+        Ranks that are ready wait for others for so long, and then begin without them; who comes
+        later joins.  None: they wait for all.  Workers of a fit whose parameters are a sum of what
+        they remember (incremental passes) are always waited for.
     silent_seconds : float, > 0
         A rank that sends nothing for so long is lost.
     on_lost : {"drop", "abort"}
@@ -85,6 +89,7 @@ class Cluster:
     prefetch: bool = False
     waiting: float | None = None
     master_works: bool = False
+    grace_seconds: float | None = None
     silent_seconds: float = 20.0
     on_lost: str = "drop"
 
@@ -94,6 +99,8 @@ class Cluster:
         check_choice("statistics", self.statistics, ["float32", "bfloat16"])
         check_choice("on_lost", self.on_lost, ["drop", "abort"])
         check_number("master_batch", self.master_batch, low=1, integer=True)
+        if self.grace_seconds is not None:
+            check_number("grace_seconds", self.grace_seconds, low=0)
         check_number("silent_seconds", self.silent_seconds, low=0, open_low=True)
         for name in ("strict", "prefetch", "master_works"):
             check_flag(name, getattr(self, name))

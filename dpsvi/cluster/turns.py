@@ -6,7 +6,7 @@ staleness D' = n - 1 from the n-th update on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from dpsvi.cluster.contracts import Node, Transport
@@ -20,8 +20,9 @@ from dpsvi.training.job import Job
 
 
 def take_turns(
-    job: Job, n_workers: int, on_turn: Callable[[Master, int], None] | None = None
-) -> Master:
+    job: Job, n_workers: int, on_turn: Callable[[Master, int], None] | None = None,
+    late: Mapping[int, int] | None = None,
+) -> Master:  # fmt: skip
     """Carry out `job` with `n_workers` workers that take turns; returns the master.
 
     Parameters
@@ -32,16 +33,25 @@ def take_turns(
     on_turn : callable or None
         Called before each turn with the master and the number of turns so far; it may make the
         master lose a worker.
+    late : dict of int to int, or None
+        Workers that say hello after so many turns of all, or never, if the fit ends before.
     """
+    late = dict(late or {})
     master = Master(job, n_workers)
     workers = {rank: Worker(job) for rank in range(1, n_workers + 1)}
     memory = Memory({0: master, **workers})
     serve = partial(exchange, master, memory.at(0))
-    for rank, worker in workers.items():
-        exchange(worker, memory.at(rank), serve)
+    for rank in workers.keys() - late.keys():
+        exchange(workers[rank], memory.at(rank), serve)
+    if late:
+        master.wait_no_longer()
+        serve()
     turns = 0
     while not master.finished:
         before = turns
+        for rank in [rank for rank, turn in late.items() if turn <= turns]:
+            del late[rank]
+            exchange(workers[rank], memory.at(rank), serve)
         for rank, worker in workers.items():
             if rank in master.lost or not memory.unread(rank) or master.finished:
                 continue
@@ -86,6 +96,9 @@ def replay(job: Job, n_workers: int, order: Sequence[int]) -> Master:
             break  # workers said more that nobody waited for
         found = next(said[rank], None)
         if found is None:
+            if not memory.unread(rank) and job.cluster.grace_seconds is not None:
+                master.wait_no_longer()  # nor did it then, for those who had not said hello
+                exchange(master, memory.at(0))
             receive(workers[rank], memory.at(rank))
             said[rank] = workers[rank].turn()
             found = next(said[rank], None)
@@ -118,6 +131,7 @@ def exchange(node: Node, transport: Transport, on_sent: Callable[[], None] | Non
 def peers_take_turns(
     job: Job, n_nodes: int, delay: int = 0,
     on_turn: Callable[[list[Peer], list[Message]], None] | None = None,
+    late: Mapping[int, int] | None = None,
 ) -> list[Peer]:  # fmt: skip
     """Carry out `job` with nodes that take turns, and leave what they come to in its state.
 
@@ -130,27 +144,43 @@ def peers_take_turns(
         Turns, of all nodes, that a message is on its way.
     on_turn : callable or None
         Called after each turn with the nodes and the messages that nobody has read yet.
+    late : dict of int to int, or None
+        Nodes, not the first, that join after so many turns of all, or never, if the fit ends
+        before.
 
     Returns
     -------
     list of Peer
+        Those that were there.
     """
-    peers = [Peer(job, node, n_nodes) for node in range(n_nodes)]
-    memory = Memory(dict(enumerate(peers)), delay)
+    late = dict(late or {})
+    nodes = [Peer(job, node, n_nodes) for node in range(n_nodes)]
+    peers = [peer for peer in nodes if peer.node not in late]
+    memory = Memory(dict(enumerate(nodes)), delay)
+    if late:
+        _go_on(peers, job.passes)
     while not all(peer.finished for peer in peers):
-        for node, peer in enumerate(peers):
-            for other, each in enumerate(peers):  # messages are merged as they arrive
-                receive(each, memory.at(other))
+        if came := [node for node, turn in late.items() if turn <= memory.time]:
+            passes = Consensus.of(peers, memory.unread(), 0.0).snapshot().passes
+            memory = Memory(dict(enumerate(nodes)), delay, memory.time)
+            late = {node: turn for node, turn in late.items() if node not in came}
+            peers = [peer for peer in nodes if peer.node not in late]
+            _go_on(peers, passes)
+        for peer in peers:
+            node = peer.node
+            for each in peers:  # messages are merged as they arrive
+                receive(each, memory.at(each.node))
             waits = peer.waits and not any(other.finished for other in peers)
             if not (peer.finished or waits):
                 exchange(peer, memory.at(node))
             memory.time += 1
             if on_turn is not None:
                 on_turn(peers, memory.unread())
-    together = Consensus(peers[0], 0.0)
-    for peer in peers[1:]:
-        together.add(peer.whole())
-    for message in memory.unread():
-        together.add(message)
-    together.snapshot()
+    Consensus.of(peers, memory.unread(), 0.0).snapshot()
     return peers
+
+
+def _go_on(peers, passes):
+    """Let these nodes, and no others, do what is left."""
+    for peer in peers:
+        peer.go_on(passes, [other.node for other in peers])

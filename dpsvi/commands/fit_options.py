@@ -132,6 +132,11 @@ def add_cluster_arguments(parser) -> None:
         help="rank 0 makes steps, too, between its merges",
     )  # fmt: skip
     add(
+        "--grace-seconds", type=float, metavar="S",
+        help="begin after S seconds without ranks that are not ready; they join later [wait for "
+        "all]",
+    )  # fmt: skip
+    add(
         "--silent-seconds", type=float, metavar="S",
         help="a rank that sends nothing for so long is lost [20]",
     )  # fmt: skip

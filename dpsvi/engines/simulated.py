@@ -109,14 +109,27 @@ class _Simulation(VirtualTime):
 
     def run(self) -> None:
         """Until all steps are done."""
-        for rank, worker in self.workers.items():
-            for to, message in worker.turn():
-                self.at(0.0, self._links.at(rank).send, to, message)
+        for rank in self.workers:
+            self.at(self.options.late.get(rank, 0.0), self._ready, rank)
+        if self.options.grace_seconds is not None:
+            self.at(self.options.grace_seconds, self._wait_no_longer)
         self.until(lambda: self.master.finished)
+
+    def _ready(self, rank):
+        """A worker says hello."""
+        for to, message in self.workers[rank].turn():
+            self._links.at(rank).send(to, message)
+
+    def _wait_no_longer(self):
+        self.master.wait_no_longer()
+        self._send_answers()
 
     def lose(self, node: int, reason: str) -> None:
         """Let the master know."""
         self.master.lose(node, reason)
+        self._send_answers()
+
+    def _send_answers(self):
         for rank, answer in self.master.turn():
             self._links.at(0).send(rank, answer)
 

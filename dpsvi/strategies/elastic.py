@@ -109,6 +109,11 @@ class Strategy(Star):
             self._replicas[worker] = self._first.like()
         return self._replicas[worker]
 
+    def joined(self, parameters: Parameters, worker: int) -> None:
+        """Start the replica of `worker` where the centre is, which all have left the start for."""
+        self._replicas[worker] = parameters.like()
+        self._velocities.pop(worker, None)
+
     def __call__(self, parameters: Parameters, updates: list[Update]) -> None:
         """Bring the replicas up to date, then exchange with the centre."""
         replicas = [self._moved(parameters, update) for update in updates]

@@ -58,7 +58,7 @@ class Ledger:
         self._again = [deque() for _ in range(n_shards)]  # (epoch, first, last) given back
         self._held: dict[int, list[StepRange]] = {}
         self._order: dict[tuple, np.ndarray] = {}
-        self._shard_of: dict[int, int] = {}  # of the workers that began
+        self._shard_of: dict[int, int] = {}  # of the workers that have been there
 
     @property
     def steps_a_pass(self) -> int:
@@ -149,21 +149,18 @@ class Ledger:
         return self
 
     def _shards_of(self, worker, owners):
-        if not self._shard_of:
-            self._shard_of = self._assign(sorted({worker, *owners}))
-        mine = self._shard_of.get(worker, worker % self.n_shards)
-        owned = {self._shard_of.get(owner, owner % self.n_shards) for owner in owners}
+        self._assign(sorted({worker, *owners} - self._shard_of.keys()))
+        mine, owned = self._shard_of[worker], {self._shard_of[owner] for owner in owners}
         return [mine, *(s for s in range(self.n_shards) if s != mine and s not in owned)]
 
-    def _assign(self, workers) -> dict[int, int]:
-        """A shard for each worker: its number modulo shards, or the next one that is free."""
-        found, free = {}, set(range(self.n_shards))
+    def _assign(self, workers):
+        """Give each worker a shard: its number modulo shards, or the next one that is free."""
+        free = set(range(self.n_shards)) - set(self._shard_of.values())
         for worker in workers:
             usual = worker % self.n_shards
             turns = [(usual + i) % self.n_shards for i in range(self.n_shards)]
-            found[worker] = next((shard for shard in turns if shard in free), usual)
-            free.discard(found[worker])
-        return found
+            self._shard_of[worker] = next((shard for shard in turns if shard in free), usual)
+            free.discard(self._shard_of[worker])
 
     def _take(self, shard, most):
         if self._again[shard]:

@@ -99,8 +99,11 @@ def test_parameters_stand_for_all_items_at_all_times(name, rng):
         {"n_jobs": 2, **on_workers(3)},
         on_workers(4, strategy="displacement"), on_workers(3, prefetch=True, master_batch=2),
         on_workers(4, local_decay="as_read"), on_workers(4, stragglers=(0.5, 5.0)),
+        on_workers(4, late={2: 5.0}, grace_seconds=1.0),
     ],
-    ids=["threads", "1", "12", "3 x 2", "displacement", "prefetch", "as read", "stragglers"],
+    ids=[
+        "threads", "1", "12", "3 x 2", "displacement", "prefetch", "as read", "stragglers", "late",
+    ],
 )  # fmt: skip
 def test_parameters_are_the_sum_of_what_is_remembered(name, more, rng):
     """No statistic is lost or counts twice, whoever makes the steps."""

@@ -155,6 +155,26 @@ def late(told):
 
 
 @contextmanager
+def late_until(told):
+    """A rank is not ready before a file is there: told are its rank and the file."""
+    rank, path = told[0], Path(told[1])
+
+    def late_begin(begin):
+        def begin_late(self, *given, **options):
+            while not path.exists():
+                time.sleep(_SLOW)
+            begin(self, *given, **options)
+
+        return begin_late
+
+    with (
+        _on([rank], Worker, "__init__", late_begin(Worker.__init__)),
+        _on([rank], Peer, "__init__", late_begin(Peer.__init__)),
+    ):
+        yield
+
+
+@contextmanager
 def at_a_turn(told):
     """A peer diverges, or stops itself (``freezes``), once: told are its rank, which, and when.
 
@@ -324,8 +344,8 @@ _FAULTS = {
     fault.__name__: fault
     for fault in (
         slow_until, shared_from, chunks_of, lost_while_reading, signalled, signalled_late, late,
-        at_a_turn, unreadable, killed_unread, broken, broken_when, nan_after, killed_after,
-        killed_between_fits, rows_come_by,
+        late_until, at_a_turn, unreadable, killed_unread, broken, broken_when, nan_after,
+        killed_after, killed_between_fits, rows_come_by,
     )
 }  # fmt: skip
 

@@ -62,14 +62,16 @@ class Answers:
         self._drawn: set[int] = set()  # who takes part in a round and has not begun it
         self._paused_before: dict[int, float] = {}  # pauses till a worker's last answer
 
-    def answer(self, workers: set[int], n_collected: int) -> list[tuple[int, Message]]:
+    def answer(
+        self, workers: set[int], n_workers: int, n_collected: int
+    ) -> list[tuple[int, Message]]:
         """The messages for those of the `workers` that can be answered, with the destination.
 
-        `n_collected` steps are made and not merged.
+        `n_workers` are these and those that may join; `n_collected` steps are made and not merged.
         """
         asks, self.waiting, found = self.waiting, [], []
         for ask in asks:
-            message = self._answer(ask, workers, n_collected)
+            message = self._answer(ask, workers, n_workers, n_collected)
             if message is None:
                 self.waiting.append(ask)
             else:
@@ -87,8 +89,7 @@ class Answers:
         self.waiting = [ask for ask in self.waiting if ask.worker != worker]
         self.grants.drop(worker)
 
-    def _answer(self, ask, workers, n_collected) -> Message | None:
-        n_workers = len(workers)
+    def _answer(self, ask, workers, n_workers, n_collected) -> Message | None:
         if ask.want is not None:
             if self._strategy.synchronous and ask.worker not in self._drawn:
                 return None

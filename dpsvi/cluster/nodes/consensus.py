@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 
 from dpsvi.cluster.nodes.exchanges import Exchange
@@ -33,6 +34,17 @@ class Consensus:
         self._keep(peer.node, self._strategy.state())
         self._left = [work[:4] for work in peer.left]
         self.exchanges = list(peer.exchanges)
+
+    @classmethod
+    def of(cls, peers: Iterable[Peer], messages: Iterable[Message], seconds: float) -> Consensus:
+        """That of `peers` of one process, and of `messages` that none of them has read."""
+        first, *rest = peers
+        together = cls(first, seconds)
+        for peer in rest:
+            together.add(peer.whole())
+        for message in messages:
+            together.add(message)
+        return together
 
     def add(self, message: Message) -> None:
         """Merge what another node holds, or a message that is on its way."""

@@ -37,7 +37,8 @@ class Master:
     ----------
     job : Job
     n_workers : int
-        How many are expected; they are waited for, or dropped, before the first step.
+        How many are expected; they are waited for, or dropped, before the first step, unless
+        :meth:`wait_no_longer` is called.
     clock, work_clock : callable
         Seconds; those this thread has computed.
     pool : Pool or None
@@ -66,6 +67,7 @@ class Master:
         self.boundary = Boundary(job, clock)
         self.workers: set[int] = set()
         self.lost: dict[int, str] = {}
+        self.joined: dict[int, float] = {}  # training time when those came that were late
         self.memory_lost = False  # and with a worker what statistics are changes of
         self.busy = 0.0  # seconds computed for messages since all began
         self.order: list[int] = []  # workers, one for each message that was taken
@@ -77,7 +79,7 @@ class Master:
         self._answers = Answers(
             job, self.strategy, rows, self.pool, self._allotment, self.boundary
         )
-        self._begun = False
+        self._begun, self._waits = False, True
 
     @property
     def finished(self) -> bool:
@@ -121,6 +123,18 @@ class Master:
         """The answers since the last call, with the destination."""
         outbox, self._outbox = self._outbox, []
         return outbox
+
+    def wait_no_longer(self) -> None:
+        """Begin with the workers that are there, or the first that comes; the others may join.
+
+        Those of a fit whose parameters are a sum of what workers remember are waited for: nobody
+        else may visit their items, so the fit would end no sooner.
+        """
+        started = self._work_clock()
+        self._waits = self.job.state.sums_memory
+        if not self.finished:
+            self._serve()
+        self.busy += self._work_clock() - started
 
     def lose(self, worker: int, reason: str) -> None:
         """Continue without `worker`; its steps are done by others.
@@ -201,14 +215,21 @@ class Master:
     # --- messages -----------------------------------------------------------------------------
 
     def _join(self, worker, problem):
-        if self._begun:
-            # Rates, shards and what strategies keep of each worker are for as many as began.
+        if len(self.workers) == self.n_workers:
+            # Rates, shards and what strategies keep of each worker are for as many as are expected.
             raise DpsviError(
-                f"rank {worker} joins a fit that {self.n_workers} workers have begun: interrupt it "
-                "and resume it from its checkpoint with more"
+                f"rank {worker} joins a fit for {self.n_workers} workers, who are all there: "
+                "interrupt it and resume it from its checkpoint with more"
             )
         check_same(self.job, 0, worker, problem)
         self.workers.add(worker)
+        if self._begun:
+            self.joined[worker] = self.seconds
+            self.strategy.joined(self.parameters, worker)
+            log.info(
+                "rank %d joins after %d steps; %d workers are there", worker, self.passes.n_done,
+                len(self.workers),
+            )  # fmt: skip
         self._answers.waiting.append(Ask(worker, None, None))
 
     def _take_ask(self, worker, message):
@@ -246,14 +267,15 @@ class Master:
 
     def _serve(self):
         """Answer whoever can be answered."""
-        if len(self.workers) < self.n_workers:
-            return  # all begin together
         if not self._begun:
-            self._begun, self.busy = True, 0.0
-            self.boundary.start()
+            n_late = self.n_workers - len(self.workers)
+            if n_late and (self._waits or not self.workers):
+                return  # all begin together
+            self._begin(n_late)
         answers = self._answers
         n_collected = sum(grant.work.n_steps for grant, *_ in self._collected)
-        self._outbox += answers.answer(self.workers, n_collected)
+        # For as many as are expected: the rows of one who works alone for now are not its own.
+        self._outbox += answers.answer(self.workers, self.n_workers, n_collected)
         if answers.grants.being_made() or len(answers.waiting) < len(self.workers):
             return
         # Nobody is at work: a round is over, or M updates will never come together.
@@ -264,6 +286,15 @@ class Master:
         if not self.finished:
             self._serve()
 
+    def _begin(self, n_late):
+        self._begun, self.busy = True, 0.0
+        if n_late:
+            log.warning(
+                "%d of %d workers begin; the others join when they come", len(self.workers),
+                self.n_workers,
+            )  # fmt: skip
+        self.boundary.start()
+
     def report(self) -> None:
         """Log what the exchanges cost, and leave it for whoever asked."""
         if not self.exchanges:
@@ -272,5 +303,6 @@ class Master:
         if self.job.report is not None:
             self.job.report.update(
                 seconds=self.seconds, busy=self.busy, lost=dict(self.lost),
-                withheld=len(self._answers.withheld), order=self.order, **found,
+                joined=dict(self.joined), withheld=len(self._answers.withheld), order=self.order,
+                **found,
             )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +21,7 @@ from dpsvi.training import thread_pool
 from dpsvi.training.boundary import Progress
 from dpsvi.training.driver import blind_steps, run_segment
 from dpsvi.training.job import Job
-from dpsvi.training.ledger import StepRange
+from dpsvi.training.ledger import Ledger, StepRange
 from dpsvi.training.state import State
 from dpsvi.training.task import make_task, make_works, with_memory
 
@@ -75,17 +75,23 @@ class Peer:
             works = with_memory(like.task.works, shared)
             self.task = like.task._replace(shared=shared, hyper=model.hyper, works=works)
         self.strategy = job.cluster.make_strategy()
-        self.left = deque(shares(job.passes, n_nodes)[node])
-        self.n_done = 0  # steps of this node
+        self._n_bytes, self._staleness = 0, 0  # since the last turn; turns since the last merge
+        self._has_sent = False  # in the last turn
+        self._share_out(job.passes, range(n_nodes))
+        self._begin(None if job.strategy_state is None else self._mine(job.strategy_state[1]))
+
+    def _share_out(self, passes: Ledger, there: Collection[int]) -> None:
+        """Take this node's part of what `passes` have left for the nodes that are `there`."""
+        self.job = job = self.job._replace(passes=passes)
+        self._n_there = n = len(there)
+        self.left = deque(shares(passes, n)[sorted(there).index(self.node)])
+        self.n_done = 0  # steps of this node, of its part
         self.n_items = 0
         self._n_given = sum(work.n_steps for work in self.left)
         self._first = job.state.step, job.state.items
-        first = job.passes.clock
+        first = passes.clock
         # Of n steps of all nodes this one makes one.
-        self._schedule = lambda t: job.schedule(first + n_nodes * np.asarray(t))
-        self._n_bytes, self._staleness = 0, 0  # since the last turn; turns since the last merge
-        self._has_sent = False  # in the last turn
-        self._begin(None if job.strategy_state is None else self._mine(job.strategy_state[1]))
+        self._schedule = lambda t: job.schedule(first + n * np.asarray(t))
 
     def _begin(self, before: dict | None) -> None:
         """Start, or go on, from parameters that all nodes have."""
@@ -104,6 +110,22 @@ class Peer:
 
     def restart(self, state: State) -> None:
         """Go on from `state`, which is what all nodes had together; what was counted is in it."""
+        self._adopt(state)
+        self._begin(self.strategy.state())
+
+    def go_on(self, passes: Ledger, there: Collection[int]) -> None:
+        """Go on from the state of the job, with the nodes that are `there`, this one among them.
+
+        They share out what `passes` have left, as at the beginning of a fit.
+        """
+        self._adopt(self.job.state)
+        before, self.strategy = self.strategy.state(), self.job.cluster.make_strategy()
+        self._share_out(passes, there)
+        self._begin(before)
+        for node in sorted({*range(self.n_nodes)} - {*there}):
+            self.lose(node, "late")
+
+    def _adopt(self, state):
         self._staleness, self._has_sent = 0, False
         mine = self.state
         self.strategy.renormalise(mine)
@@ -111,7 +133,6 @@ class Peer:
         mine.scale, mine.step, mine.items = 1.0, state.step, state.items
         mine.model.hyper[:] = state.model.hyper
         mine.recount()
-        self._begin(self.strategy.state())
 
     @property
     def finished(self) -> bool:
@@ -142,7 +163,7 @@ class Peer:
         passes, (step, items) = self.job.passes, self._first
         share = self.n_done / self._n_given if self._n_given else 1.0
         n_done = int(passes.n_left * share)
-        state = replace(self.state, step=step + n_done, items=items + self.n_nodes * self.n_items)
+        state = replace(self.state, step=step + n_done, items=items + self._n_there * self.n_items)
         return Progress(state, passes.n_done + n_done, passes.clock + n_done)
 
     def lose(self, node: int, reason: str) -> None:
@@ -218,7 +239,7 @@ class Peer:
         job = self.job
         most = job.n_jobs * (job.local_steps or LOCAL_STEPS)
         if job.local_steps is None:
-            most = min(most, job.passes.steps_a_pass // (self.n_nodes * _TURNS_A_PASS))
+            most = min(most, job.passes.steps_a_pass // (self._n_there * _TURNS_A_PASS))
         if job.most_blind is not None:  # a replica must not come far from the others
             blind = job.most_blind * self.strategy.staleness_factor
             most = min(most, blind_steps(self._schedule, self.n_done, blind))

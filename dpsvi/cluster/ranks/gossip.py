@@ -1,15 +1,17 @@
 """A rank's side of a fit without a master: turns, rounds, signals, the end.
 
 What a node does is in :mod:`dpsvi.cluster.nodes.peer`.  Ranks work in rounds, mostly one, and begin
-the first together.  When a rank has done its part, or learns that the round is to end earlier (for
-a checkpoint, by a signal, by the observer), it says so to all others and merges what still comes,
-until all have said so: messages of a rank arrive in order, so nothing is on its way then.  All send
-what they hold to rank 0 and get back what it is together.
+the first together, when rank 0 says so.  When a rank has done its part, or learns that the round is
+to end earlier (for a checkpoint, by a signal, by the observer, for a late rank that has come), it
+says so to all others and merges what still comes, until all have said so: messages of a rank arrive
+in order, so nothing is on its way then.  All send what they hold to rank 0 and get back what it is
+together; so does a late rank, which has nothing to send, and all share out what is left to do.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -19,17 +21,20 @@ from dpsvi.cluster.nodes.consensus import Consensus
 from dpsvi.cluster.nodes.exchanges import reported, summary
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.problem import describe
+from dpsvi.cluster.ranks.attendance import Attendance
 from dpsvi.cluster.ranks.heartbeat import Heartbeat
 from dpsvi.cluster.ranks.others import Others
 from dpsvi.cluster.ranks.world import World
 from dpsvi.training.boundary import Boundary, Progress
 from dpsvi.training.job import Job
+from dpsvi.training.ledger import Ledger
 from dpsvi.training.signals import Deferred
 
 log = logging.getLogger(__name__)
 
-DONE, ENDED, SAVE, INTERRUPTED = "done", "ended", "save", "interrupted"
-_URGENCY = [DONE, SAVE, ENDED, INTERRUPTED]
+DONE, JOIN, SAVE, ENDED, INTERRUPTED = "done", "join", "save", "ended", "interrupted"
+_URGENCY = [DONE, JOIN, SAVE, ENDED, INTERRUPTED]
+_GOES_ON = JOIN, SAVE
 
 
 def gossip(job: Job, here: World, heartbeat: Heartbeat | None, signals: Deferred) -> bool:
@@ -64,13 +69,13 @@ class _Rank:
 
     def __init__(self, job: Job, here: World, heartbeat: Heartbeat | None, signals: Deferred):
         self.job, self.here, self.signals = job, here, signals
-        self.ranks = [0, *here.others]  # of the nodes
+        ranks = [0, *here.others]  # of the nodes
         self.others = Others(job, here, heartbeat, signals)
+        self.attendance = Attendance(self.others, here.rank, ranks)
         self.pool = self.others.pool
-        self.peer = Peer(job, self.ranks.index(here.rank), len(self.ranks), pool=self.pool)
+        self.peer = Peer(job, ranks.index(here.rank), len(ranks), pool=self.pool)
         self.boundary = Boundary(job) if here.rank == 0 else None
         self.round, self.why = 0, DONE
-        self._known_live = set(self.others.live)  # as the node knows
         self._at_round_end: set[int] = set()  # ranks that have ended this round
         self._held: list = []  # messages of the next round
         self._whole: list = []
@@ -80,22 +85,50 @@ class _Rank:
 
     def fit(self) -> str:
         """Rounds until all is done; returns why it ended."""
-        others = self.others
-        others.notify(others.live, {"kind": "hello", "problem": describe(self.job)})
-        # A rank that finds its compiled code sooner would make its steps alone: replicas that have
-        # never met have no mean worth having.
-        self._receive_until(lambda: others.live <= others.greeted or self.why != DONE)
-        if self.boundary is not None:
-            self.boundary.start()
+        self._begin()
         while True:
-            self._turns()
-            header = {"kind": "round_end", "why": self.why, "round": self.round}
-            others.notify(others.live, header)
-            self._receive_until(lambda: others.live <= self._at_round_end and not others.unread)
-            why = self._collect() if self.boundary is not None else self._send_whole()
-            if why != SAVE:
-                return why
-            self._next_round()
+            if self.attendance.here:
+                self._turns()
+                self._end_round()
+            found = self._collect() if self.boundary is not None else self._take_consensus()
+            if found["why"] not in _GOES_ON:
+                return found["why"]
+            self._next_round(found)
+
+    def _begin(self):
+        """Say hello, and wait until all have, or rank 0 has waited for long enough.
+
+        A rank that finds its compiled code sooner would make its steps alone: replicas that have
+        never met have no mean worth having.
+        """
+        others, attendance = self.others, self.attendance
+        grace, started = self.job.cluster.grace_seconds, time.monotonic()
+        others.notify(others.live, {"kind": "hello", "problem": describe(self.job)})
+        if self.boundary is None:
+            self._receive_until(lambda: attendance.begun or self.why != DONE)
+            return
+        self._receive_until(
+            lambda: not attendance.late or self.why != DONE
+            or (grace is not None and time.monotonic() - started >= grace)
+        )  # fmt: skip
+        there = attendance.first(attendance.late if self.why == DONE else set())
+        others.notify(others.live, {"kind": "begin", "there": there})
+        self.boundary.start()
+        self._begin_with(there)
+
+    def _begin_with(self, there):
+        """Make the first turns, one of the ranks that are there, or wait for a later round."""
+        if len(there) < len(self.attendance.ranks):
+            self._go_on(self.job.passes, there)
+        self.attendance.begun = True
+        self._take_held()
+
+    def _go_on(self, passes, there):
+        """Share out what is left among the ranks that are there."""
+        nodes = self.attendance.take_over(there)
+        if self.attendance.here:
+            self.peer.go_on(passes, nodes)
+            self._report_lost()
 
     # --- a round --------------------------------------------------------------------------------
 
@@ -103,16 +136,18 @@ class _Rank:
         """Make turns until this node's part is done or the round is to end."""
         while True:
             self._receive()
+            if self.boundary is not None and self.attendance.newcomers:
+                self._ask_for(JOIN)
             if self.peer.finished or self.why != DONE:
                 return
-            unread = [self.ranks.index(rank) for rank in self.others.unread]
+            unread = [self.attendance.node(rank) for rank in self.others.unread]
             if (self.peer.waits and not self._at_round_end) or self.peer.ahead(unread):
                 self.others.rest()
                 continue
             for node, message in self.peer.turn(self._ready):
-                message.header["round"] = self.round
-                self.others.send(self.ranks[node], message)
-                self.others.unread.add(self.ranks[node])
+                message.header["round"], to = self.round, self.attendance.ranks[node]
+                self.others.send(to, message)
+                self.others.unread.add(to)
             if self.boundary is not None and not self.peer.finished:
                 self._look()  # the last look is at the consensus
 
@@ -121,8 +156,9 @@ class _Rank:
 
         Else mass would pile up where nobody fits with it, and be lost with a rank that is stopped.
         """
-        rank, others = self.ranks[node], self.others
-        return rank in others.live and rank not in others.unread and rank not in self._at_round_end
+        rank = self.attendance.ranks[node]
+        busy = self.others.unread | self._at_round_end
+        return rank in self.attendance.there and rank not in busy
 
     def _look(self):
         """Rank 0, after a turn: a checkpoint needs what all ranks hold, the end of the round."""
@@ -156,9 +192,8 @@ class _Rank:
 
     def _report_lost(self):
         """Report ranks to the node that are lost since the last report, or since it began."""
-        for rank in sorted(self._known_live - self.others.live):
-            self.peer.lose(self.ranks.index(rank), self.others.lost[rank])
-        self._known_live &= self.others.live
+        for node, reason in self.attendance.newly_gone():
+            self.peer.lose(node, reason)
 
     def _receive_until(self, condition):
         """Receive until `condition` holds."""
@@ -170,10 +205,14 @@ class _Rank:
     def _take(self, rank, message):
         header = message.header
         kind = header["kind"]
-        if header.get("round", self.round) > self.round:
+        later = header.get("round", self.round) > self.round
+        if later or (kind == "share" and not self.attendance.begun):
             self._held.append((rank, message))
+        elif kind == "begin":
+            self.pool.give(message.buffer)
+            self._begin_with(header["there"])
         elif kind == "share":
-            self.peer.take(self.ranks.index(rank), message)
+            self.peer.take(self.attendance.node(rank), message)
             self.others.notify([rank], {"kind": "read"})
         elif kind == "whole":
             self._whole.append((rank, message))
@@ -184,16 +223,34 @@ class _Rank:
             self._ask_for(header["why"])
             self.pool.give(message.buffer)
 
+    def _take_held(self):
+        held, self._held = self._held, []
+        for rank, message in held:
+            self._take(rank, message)
+
     # --- the end of a round ---------------------------------------------------------------------
 
-    def _collect(self) -> str:
-        """Rank 0: what all nodes hold together becomes everybody's."""
-        others, boundary = self.others, self.boundary
-        self._receive_until(lambda: others.live <= {rank for rank, _ in self._whole})
+    def _end_round(self):
+        """Say that this node makes no more turns, wait until all have, send what it holds."""
+        others, attendance = self.others, self.attendance
+        header = {"kind": "round_end", "why": self.why, "round": self.round}
+        others.notify(attendance.there, header)
+        # One that has ended before it was told that it is late gets what all come to.
+        self._receive_until(
+            lambda: self._consensus is not None
+            or (attendance.there <= self._at_round_end and not others.unread)
+        )
+        if self.boundary is None and self._consensus is None:
+            others.send(0, self.peer.whole())
+
+    def _collect(self) -> dict:
+        """Rank 0: what all nodes hold together becomes everybody's; how the fit goes on."""
+        others, boundary, attendance = self.others, self.boundary, self.attendance
+        self._receive_until(lambda: attendance.there <= {rank for rank, _ in self._whole})
         seconds = boundary.seconds
         together = Consensus(self.peer, seconds)
         for rank, message in self._whole:
-            if rank in others.live:
+            if rank in attendance.there:
                 together.add(message)
             self.pool.give(message.buffer)
         self._whole = []
@@ -206,46 +263,53 @@ class _Rank:
         if self.why in (SAVE, INTERRUPTED):
             boundary.save(snapshot)
         why = self.why
-        header = {"kind": "consensus", "why": why}
+        found = {"kind": "consensus", "why": why, "next_round": self.round + 1}
+        if why == JOIN:
+            found["there"] = attendance.let_in(seconds, snapshot.passes.n_done)
+            found["passes"] = snapshot.passes.position()
         lost = np.array(sorted(self.here.lost), np.int32)
-        for rank in sorted(others.live):
-            others.send(rank, state_message(self.pool, header, snapshot.state, lost=lost))
-        if why != SAVE:
+        for rank in sorted(attendance.there if why in _GOES_ON else others.live):
+            others.send(rank, state_message(self.pool, found, snapshot.state, lost=lost))
+        if why not in _GOES_ON:
             self._at_round_end = set()
             self._receive_until(lambda: others.live <= self._at_round_end)
             self._report(seconds)
-        return why
+        return found
 
-    def _send_whole(self) -> str:
-        """Any other rank: send what it holds, take over what rank 0 makes of it."""
-        self.others.send(0, self.peer.whole())
+    def _take_consensus(self) -> dict:
+        """Any other rank: take over what rank 0 makes of what all hold; how the fit goes on."""
         self._receive_until(lambda: self._consensus is not None)
         message, self._consensus = self._consensus, None
-        header = message.header
+        found = message.header
         adopt(self.job.state, message)
         self.here.lost |= set(message.arrays["lost"].tolist())
         self.pool.give(message.buffer)
-        if header["why"] != SAVE:
-            self.others.notify([0], {"kind": "round_end", "why": header["why"]})
-        return header["why"]
+        if found["why"] not in _GOES_ON:
+            self.others.notify([0], {"kind": "round_end", "why": found["why"]})
+        return found
 
-    def _next_round(self):
-        """All nodes go on from what they have together."""
-        self.peer.restart(self.job.state)
-        self._known_live = set(self.ranks) - {self.here.rank}
-        self._report_lost()
-        self.round, self._at_round_end = self.round + 1, set()
+    def _next_round(self, found):
+        """All nodes go on from what they have together, and with those who join."""
+        if found["why"] == JOIN:
+            passes = self.job.passes
+            sizes = passes.n_items, passes.batch_size, passes.n_passes
+            self._go_on(Ledger.resume(*sizes, found["passes"]), found["there"])
+        else:
+            self.peer.restart(self.job.state)
+            self.attendance.reckon_with_all()
+            self._report_lost()
+        self.round, self._at_round_end = found["next_round"], set()
         self.why = DONE if self.interrupt is None else INTERRUPTED  # by a signal meanwhile
-        held, self._held = self._held, []
-        for rank, message in held:
-            self._take(rank, message)
+        self._take_held()
 
     def _report(self, seconds):
         if not self._exchanges:  # a signal came before the first turn
             return
         log.info("%s", summary(self._exchanges, 0.0, seconds))
         if self.job.report is not None:
-            lost = {rank: why for rank, why in self.others.lost.items() if rank in self.ranks}
+            ranks = self.attendance.ranks
+            lost = {rank: why for rank, why in self.others.lost.items() if rank in ranks}
             self.job.report.update(
-                **reported(self._exchanges), seconds=seconds, busy=0.0, lost=lost
-            )
+                **reported(self._exchanges), seconds=seconds, busy=0.0, lost=lost,
+                joined=self.attendance.joined,
+            )  # fmt: skip

@@ -78,8 +78,12 @@ def _serve(master, channel, local, here, heartbeat, signals) -> None:
     """Take messages and answer them until all is done."""
     pause, window = POLLS[0], master.window
     held: deque[tuple[int, Message | str]] = deque()  # messages, or why the rank is lost
+    grace, started = master.job.cluster.grace_seconds, time.monotonic()
     while held or not master.finished:
         signals.deliver()
+        if grace is not None and time.monotonic() - started >= grace:
+            master.wait_no_longer()
+            grace = None
         arrived = local.poll() if local is not None else []
         if channel is not None:
             arrived += channel.poll()

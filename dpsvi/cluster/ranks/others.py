@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 _CLOSE_SECONDS, _CLOSE_SECONDS_FAILED = 20.0, 1.0  # seconds, at most
 _APART, _LATEST = 0.5, 2.0  # seconds between two ranks that end the job, and at most
 # What a node does with these is its own to say; the rest is handled here.
-_OF_THE_FIT = {"share", "round_end", "whole", "consensus"}
+_OF_THE_FIT = {"begin", "share", "round_end", "whole", "consensus"}
 
 
 class Others:

@@ -52,6 +52,8 @@ class Memory:
         The nodes, of which only the pools are used.
     delay : int, >= 0
         How many units of `time` a message is on its way.
+    time : int
+        To begin with.
 
     Attributes
     ----------
@@ -59,8 +61,8 @@ class Memory:
         The driver lets it pass.
     """
 
-    def __init__(self, nodes: Mapping[int, Any], delay: int = 0):
-        self.time, self._delay = 0, delay
+    def __init__(self, nodes: Mapping[int, Any], delay: int = 0, time: int = 0):
+        self.time, self._delay = time, delay
         self._pools = {node: each.pool for node, each in nodes.items()}
         self._inbox: dict[int, deque[_Sent]] = {node: deque() for node in nodes}
         self._ends = {node: Endpoint(self, node) for node in nodes}

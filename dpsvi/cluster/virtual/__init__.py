@@ -124,6 +124,9 @@ class VirtualCluster(Cluster):
         Ranks that fail, and the virtual second from which on they do nothing; rank 0 cannot.  That
         a rank is killed the others know at once, that it is frozen after `silent_seconds`.  What a
         rank has sent that has not arrived by then is lost with it.
+    late : dict of int to float
+        Ranks that are ready at this virtual second, not at 0.  After `grace_seconds`, if given,
+        the others begin without them.
     seed : int
         Of the times that are drawn.  The same seed, timing and estimator give the same result.
     replay : sequence of int or None
@@ -161,6 +164,7 @@ class VirtualCluster(Cluster):
     stragglers: tuple[float, float] = (0.0, 1.0)
     killed: Mapping[int, float] = field(default_factory=dict, hash=False)
     frozen: Mapping[int, float] = field(default_factory=dict, hash=False)
+    late: Mapping[int, float] = field(default_factory=dict, hash=False)
     seed: int = 0
     replay: Sequence[int] | None = field(default=None, hash=False)
 
@@ -179,17 +183,17 @@ class VirtualCluster(Cluster):
             raise TypeError(f"timing must be a Timing or None, got {self.timing!r}")
         check_number("stragglers[0]", self.stragglers[0], low=0, high=1)
         check_number("stragglers[1]", self.stragglers[1], low=1)
-        for name in ("killed", "frozen"):
-            self._check_failures(name)
+        for name in ("killed", "frozen", "late"):
+            self._check_faults(name)
         if self.master_works:
             raise ValueError("master_works=True cannot be simulated")
 
-    def _check_failures(self, name: str) -> None:
-        failures = getattr(self, name)
-        if not isinstance(failures, Mapping):
-            raise TypeError(f"{name} must be a dict of ranks and seconds, got {failures!r}")
+    def _check_faults(self, name: str) -> None:
+        faults = getattr(self, name)
+        if not isinstance(faults, Mapping):
+            raise TypeError(f"{name} must be a dict of ranks and seconds, got {faults!r}")
         last = self.n_workers - (strategies.get(self.strategy).topology == "peers")
-        for rank, second in failures.items():
+        for rank, second in faults.items():
             check_number(f"rank in {name}", rank, low=1, high=last, integer=True)
             check_number(f"{name}[{rank}]", second, low=0)
 

@@ -62,7 +62,7 @@ def test_a_worker_with_another_problem_is_named(corpus):
         exchange(other, memory.at(3), lambda: receive(master, memory.at(0)))
 
 
-def test_a_worker_that_joins_late_is_refused(corpus):
+def test_a_worker_too_many_is_refused(corpus):
     work = job(*lda(corpus, "collapsed"))
     late = Worker(work)
 
@@ -71,7 +71,7 @@ def test_a_worker_that_joins_late_is_refused(corpus):
             for _, hello in late.turn():
                 master.take(4, deliver(hello, late.pool, master.pool))
 
-    with pytest.raises(DpsviError, match="rank 4 joins a fit that 3 workers have begun"):
+    with pytest.raises(DpsviError, match="rank 4 joins a fit for 3 workers, who are all there"):
         take_turns(work, 3, join)
 
 

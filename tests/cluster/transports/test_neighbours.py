@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from dpsvi.cluster import Cluster
 from dpsvi.cluster.transports.buffers import Buffer, Place
 from dpsvi.cluster.transports.messages import SHARED_FROM, Pool, parse
 from dpsvi.cluster.transports.neighbours import Neighbours
@@ -197,7 +198,7 @@ def test_two_ranks_that_end_together_let_nobody_wait():
 
     master = SimpleNamespace(
         window=window, finished=False, turn=list, lose=lose,
-        job=SimpleNamespace(cluster=SimpleNamespace(on_lost="drop")),
+        job=SimpleNamespace(cluster=Cluster(on_lost="drop")),
     )  # fmt: skip
     channel = SimpleNamespace(poll=list, newly_lost=lambda: {1: "dead", 2: "dead"}, rest=rest)
     quiet = SimpleNamespace(deliver=lambda: None, forget=lambda rank: None)
@@ -243,7 +244,7 @@ def test_a_rank_that_asks_and_dies_lets_nobody_wait(asked, leaves):
         n_workers=2,
         take=take,
         lose=lose,
-        job=SimpleNamespace(cluster=SimpleNamespace(on_lost="drop")),
+        job=SimpleNamespace(cluster=Cluster(on_lost="drop")),
     )
     found = [(rank, pool.message({"kind": "ask"})) for rank in (1, 2)][asked == "before" :]
     deaths = {1: "its process ended"}

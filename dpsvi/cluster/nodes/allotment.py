@@ -17,8 +17,8 @@ log = logging.getLogger(__name__)
 # costs.  How many may not see each other is a matter of the rates, see `room`; else only
 # checkpoints and the end wait for them.
 LOCAL_STEPS = 1024
-# At larger rates a step moves the parameters so far that updates of before it, even few of them, lead
-# to another and worse optimum: the bound on what they weigh falls there as the rate grows.
+# At larger rates the parameters are still so open that even few stale updates lead to another and
+# often a worse optimum: there, the bound on what they weigh falls as the rate grows.
 _SETTLED_RATE = 0.01
 _PASS_IN_FLIGHT = 0.5  # no more of a pass than this with all workers together
 _PASS_UNBOUND = 0.1  # where no bound on the rates keeps stale updates small

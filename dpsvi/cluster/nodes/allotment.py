@@ -17,9 +17,6 @@ log = logging.getLogger(__name__)
 # costs.  How many may not see each other is a matter of the rates, see `room`; else only
 # checkpoints and the end wait for them.
 LOCAL_STEPS = 1024
-# At larger rates the parameters are still so open that even few stale updates lead to another and
-# often a worse optimum: there, the bound on what they weigh falls as the rate grows.
-_SETTLED_RATE = 0.01
 _PASS_IN_FLIGHT = 0.5  # no more of a pass than this with all workers together
 _PASS_UNBOUND = 0.1  # where no bound on the rates keeps stale updates small
 
@@ -74,8 +71,7 @@ class Allotment:
         # Of n workers' steps each worker sees its own.
         others = n_workers / max(1, n_workers - 1)
         most = job.most_blind * self._strategy.staleness_factor * others
-        rate = float(job.schedule(np.array([job.passes.clock]))[0])
-        return blind_steps(job.schedule, job.passes.clock, most * min(1.0, _SETTLED_RATE / rate))
+        return blind_steps(job.schedule, job.passes.clock, most)
 
     def steps(self, worker: int, n_workers: int) -> int:
         """Steps for `worker`, one of so many."""

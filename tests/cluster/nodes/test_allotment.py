@@ -88,21 +88,19 @@ def corpus():
     return TopicCorpus(4, n_words=90, n_documents=960, n_tokens=20, alpha=0.1, seed=1).corpus()
 
 
-def fit(corpus, max_iter=2, **params):
+def fit(corpus, **params):
     return DPSVILDA(
-        4, batch_size=4, max_iter=max_iter, random_state=0, doc_topic_prior=0.1,
-        topic_word_prior=0.1, learning_decay=0.6, **params,
+        4, batch_size=4, max_iter=2, random_state=0, doc_topic_prior=0.1, topic_word_prior=0.1,
+        learning_decay=0.6, **params,
     ).fit(corpus)  # fmt: skip
 
 
 def test_the_report_says_which_b_and_p_were_used(corpus, caplog):
     """And a warning that they were not those that were asked for, and why."""
     cluster = VirtualCluster(n_workers=4, timing=Timing(step=1e-2, value=1e-5))
-    found = fit(
-        corpus, engine="simulated", cluster=cluster, n_jobs=2, local_steps=16, max_iter=8
-    ).exchanges_
+    found = fit(corpus, engine="simulated", cluster=cluster, n_jobs=2, local_steps=16).exchanges_
     steps = sum(e.n_steps for e in found["exchanges"])
-    assert steps == 8 * 240
+    assert steps == 2 * 240
     assert min(found["local_steps"]) == 1 and 16 not in found["local_steps"]
     assert found["withheld"] > 0
     assert sum(found["threads"].values()) == len(found["exchanges"])
@@ -134,7 +132,7 @@ def test_threads_that_did_not_work_are_reported(corpus, caplog):
 @pytest.mark.parametrize("learning_rate", [None, 0.01])
 def test_a_slow_rank_does_not_set_the_pace_of_a_short_fit(learning_rate):
     """Three passes only: whoever holds the last steps must not hold many (times simulated)."""
-    corpus = TopicCorpus(4, n_words=90, n_documents=16_000, n_tokens=20, alpha=0.1, seed=1).corpus()
+    corpus = TopicCorpus(4, n_words=90, n_documents=4000, n_tokens=20, alpha=0.1, seed=1).corpus()
 
     def seconds(stragglers):
         cluster = VirtualCluster(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from reference.lda import TopicCorpus, count_visits
 from scipy.sparse import csr_array
+from tools.end_at import EndAt
 from tools.lda_cases import mass
 from tools.node_jobs import FLOAT, job, lda, toy
 
@@ -111,17 +112,6 @@ def test_a_node_fails_before_one_joins(texts, strategy, how, node):
     assert found.exchanges_["joined"].keys() == {2} - {node}
     assert np.isfinite(found.components_).all()
     assert strategy in PEERS or found._state.items == PASSES * N
-
-
-class EndAt:
-    """A callback that ends a fit like Ctrl-C, after so many steps."""
-
-    def __init__(self, step):
-        self.step = step
-
-    def __call__(self, event):
-        if event.step >= self.step:
-            raise KeyboardInterrupt
 
 
 @every_strategy

@@ -8,6 +8,7 @@ import pytest
 from reference.lda import TopicCorpus
 from reference.strategies import ETA, K, assert_close, first_of, lda, steps_of, toy
 from scipy.sparse import csr_array
+from tools.end_at import EndAt
 
 from dpsvi import (
     DPSGD,
@@ -229,17 +230,6 @@ def test_every_strategy_is_deterministic_in_virtual_time(texts, strategy):
     a, b = (estimator(strategy, 4, max_iter=2).fit(texts[0]) for _ in range(2))
     assert np.array_equal(a.components_, b.components_)
     assert a.exchanges_["seconds"] == b.exchanges_["seconds"]
-
-
-class EndAt:
-    """A callback that ends a fit like Ctrl-C, after so many steps."""
-
-    def __init__(self, step):
-        self.step = step
-
-    def __call__(self, event):
-        if event.step >= self.step:
-            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("old", [False, True])

@@ -155,6 +155,22 @@ def late(told):
 
 
 @contextmanager
+def slow_to_turn(told):
+    """A peer needs so many seconds more than others from the beginning of a round to its turns."""
+    from dpsvi.cluster.ranks import gossip
+
+    rank, seconds = told
+    turns = gossip._Rank._turns
+
+    def turns_later(self):
+        time.sleep(seconds)
+        turns(self)
+
+    with _on([rank], gossip._Rank, "_turns", turns_later):
+        yield
+
+
+@contextmanager
 def late_until(told):
     """A rank is not ready before a file is there: told are its rank and the file."""
     rank, path = told[0], Path(told[1])
@@ -344,8 +360,8 @@ _FAULTS = {
     fault.__name__: fault
     for fault in (
         slow_until, shared_from, chunks_of, lost_while_reading, signalled, signalled_late, late,
-        late_until, at_a_turn, unreadable, killed_unread, broken, broken_when, nan_after,
-        killed_after, killed_between_fits, rows_come_by,
+        late_until, slow_to_turn, at_a_turn, unreadable, killed_unread, broken, broken_when,
+        nan_after, killed_after, killed_between_fits, rows_come_by,
     )
 }  # fmt: skip
 

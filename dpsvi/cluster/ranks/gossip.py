@@ -112,7 +112,7 @@ class _Rank:
             or (grace is not None and time.monotonic() - started >= grace)
         )  # fmt: skip
         there = attendance.first(attendance.late if self.why == DONE else set())
-        others.notify(others.live, {"kind": "begin", "there": there})
+        others.notify(others.live, {"kind": "begin", "there": there, "why": self.why})
         self.boundary.start()
         self._begin_with(there)
 
@@ -210,6 +210,7 @@ class _Rank:
             self._held.append((rank, message))
         elif kind == "begin":
             self.pool.give(message.buffer)
+            self._ask_for(header["why"])  # a signal came before: nobody is to make a step
             self._begin_with(header["there"])
         elif kind == "share":
             self.peer.take(self.attendance.node(rank), message)

@@ -121,7 +121,8 @@ def test_a_peer_that_is_late_is_waited_for(kind, corpus_file, tmp_path):
 def test_a_signal_while_peers_wait_for_a_late_one(kind, corpus_file, tmp_path):
     """The fit ends before any of them has made a step; there is a model, that of its beginning."""
     out = tmp_path / "run"
-    faults = {"late": [1, 3.0], "signalled": [0, "notify"]}
+    # Rank 0 says that all begin, and only after a while that all end.
+    faults = {"late": [1, 3.0], "signalled": [0, "notify"], "slow_to_turn": [0, 0.5]}
     run = launch(kind, 3, *arguments(corpus_file, out, PASSES, faults=faults))
     assert run.wait() == 128 + signal.SIGTERM, run.err
     assert "interrupted after 0 steps" in run.err

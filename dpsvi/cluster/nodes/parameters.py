@@ -6,13 +6,16 @@ number here too: reading and adding cost by the rows concerned, never by the siz
 A worker gets rows and scale as they are.  Where it is alone, the rows it ended at *are* the new
 rows, bit for bit, and one worker is serial SVI exactly.
 
-Only a stale decay that takes away about all that is left of rows which nobody adds to costs by the
-size of the matrix: these rows end at the prior, where no common factor brings them.
+Only two things cost by the size of the matrix.  A stale decay that takes away about all that is
+left of rows which nobody adds to: these rows end at the prior, where no common factor brings them.
+And a reading of which the decays since have left next to nothing: the difference between what there
+is and what was added since would be rounding errors, so what had been read is kept.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +29,15 @@ _TINY_SCALE = 1e-12  # rows of a batch of updates in between may not outgrow flo
 # No retraction leaves a smaller share of the scale: the rest of the rows is divided by it, and so
 # are their rounding errors.
 _LEAST_LEFT = 2.0**-6
+# Nor is a smaller share left of a reading that is not kept: float32 has 24 bits.
+_LEAST_KNOWN = 2.0**-10
+
+
+class _Read(NamedTuple):
+    """What there was to be read once, less the prior."""
+
+    rows: np.ndarray  # (n_rows, n_columns)
+    totals: np.ndarray  # float64, (n_columns,)
 
 
 class MasterParameters:
@@ -53,6 +65,7 @@ class MasterParameters:
         self._log = ChangeLog() if log else None
         self._added: list[np.ndarray] = []  # rows that this step has changed, to be projected
         self._project = project and state.model.nonnegative
+        self._kept: dict[int, _Read] = {}  # readings long ago, by their clock
         self._folds: list[float] = []
         self.unit = 0.0
         self._one_total()
@@ -96,18 +109,18 @@ class MasterParameters:
 
         ``w = prior + s (rows - L)``, with s the scale that was read and L what has been added
         since, so ``v - c (w - prior) = prior + (scale - c s) rows + c s L``: L is sparse.  If next
-        to nothing, or less, would be left of the scale, it stays as it is, and c s (rows - L) is
-        taken from all rows.
+        to nothing, or less, would be left of the scale, or w was kept, the scale stays as it is,
+        and c (w - prior) is taken from all rows.
         """
         reading = update.reading
-        since = self._log.since(reading.clock)
-        if not since and weight == 1 and self.scale == reading.scale:
+        since = self._log.since(reading.clock) if reading.clock not in self._kept else None
+        if since == [] and weight == 1 and self.scale == reading.scale:
             self.state.scale = update.scale
             return
-        scale = reading.scale / math.prod(self._folds[reading.folds :])
-        taken = weight * (1 - update.decay) * scale / self.scale
-        if taken > 1 - _LEAST_LEFT:
-            self._take_from_all(since, taken)
+        share = weight * (1 - update.decay)
+        taken = share * self._scale_read(reading) / self.scale
+        if since is None or taken > 1 - _LEAST_LEFT:
+            self._take_from_all(self._read(reading), share / self.scale)
             return
         self.state.scale *= 1 - taken
         if since:
@@ -202,8 +215,17 @@ class MasterParameters:
 
     def forget(self, readings) -> None:
         """Drop what none of these readings, all that are in use, needs any more."""
-        if self._log is not None:
-            self._log.forget(readings)
+        if self._log is None:
+            return
+        kept, logged = {}, []
+        for reading in readings:
+            known = _LEAST_KNOWN * self._scale_read(reading) <= self.scale
+            if known and reading.clock not in self._kept:
+                logged.append(reading)
+            elif reading.clock not in kept:
+                kept[reading.clock] = self._read(reading)
+        self._kept = kept
+        self._log.forget(logged)
 
     def fold_if_small(self, at_once: bool = False) -> None:
         """Fold the scale into the rows before they outgrow their number type."""
@@ -229,15 +251,26 @@ class MasterParameters:
         self.totals[:] += change.totals
         self._log.add(change)
 
-    def _take_from_all(self, since, share):
-        """``rows -= share (rows - L)``, L the sum of the changes `since`."""
-        rows = self.state.shared.rows
-        everywhere = np.arange(len(rows), dtype=np.int32)
-        change = Change(everywhere, rows.copy(), self.totals.copy())
-        for other in since:
-            kernels.add_scaled(change.delta, other.touched, other.delta, -1.0)
-            change.totals[:] -= other.totals
-        self._add_change(change, -share)
+    def _scale_read(self, reading):
+        """The scale that was read, for rows as they are now."""
+        return reading.scale / math.prod(self._folds[reading.folds :])
+
+    def _read(self, reading):
+        """What was read, ``s (rows - L)`` with L the sum of the changes since."""
+        if reading.clock in self._kept:
+            return self._kept[reading.clock]
+        rows, totals = self.state.shared.rows.copy(), self.totals.copy()
+        for change in self._log.since(reading.clock):
+            kernels.add_scaled(rows, change.touched, change.delta, -1.0)
+            totals -= change.totals
+        scale = self._scale_read(reading)
+        rows *= rows.dtype.type(scale)
+        return _Read(rows, totals * scale)
+
+    def _take_from_all(self, read, share):
+        """``rows -= share read``."""
+        everywhere = np.arange(len(read.rows), dtype=np.int32)
+        self._add_change(Change(everywhere, read.rows.copy(), read.totals.copy()), -share)
 
     def _clip(self, touched):
         """``v <- max(v, prior)`` in the rows `touched`; the scale is positive."""

@@ -138,7 +138,7 @@ def test_rows_that_are_used_up_cost_nothing_any_more(weight):
 @pytest.mark.parametrize("fold", [False, True])
 @pytest.mark.parametrize("delay", [10, 150])
 def test_an_update_of_a_worker_that_slept_through_the_fit(delay, fold, rng):
-    """What it read is gone, by a factor of up to 1e-33: nothing of it can be told from the rest."""
+    """The decays since have left nothing of what it read that could be told from the rest."""
     rows, decay, weight = rng.gamma(2.0, 1.0, (6, 3)), 0.6, 0.05
     parameters, everywhere = toy_parameters(rows), np.arange(6, dtype=np.int32)
     slept, w, v = parameters.read(everywhere), rows, rows
@@ -154,7 +154,7 @@ def test_an_update_of_a_worker_that_slept_through_the_fit(delay, fold, rng):
         parameters.add(update, weight)
         parameters.end_step()
         v = np.maximum(v - weight * (1 - decay) * read + weight * b, 0)
-        np.testing.assert_allclose(parameters.state.natural(), v, rtol=2e-3, atol=1e-4)
+        np.testing.assert_allclose(parameters.state.natural(), v, rtol=1e-4, atol=1e-5)
 
     for turn in range(delay):
         merge(parameters.read(everywhere), v, 1.0, 1 + turn % 2)
@@ -162,7 +162,7 @@ def test_an_update_of_a_worker_that_slept_through_the_fit(delay, fold, rng):
         parameters.fold_if_small(at_once=fold and turn % 20 == 0)
     merge(slept, w, weight, 1)
     sums = parameters.scale * parameters.totals
-    np.testing.assert_allclose(sums, v.sum(axis=0), rtol=1e-3)
+    np.testing.assert_allclose(sums, v.sum(axis=0), rtol=1e-4)
     parameters.forget([])
     assert not len(parameters._log) and not parameters._kept
 

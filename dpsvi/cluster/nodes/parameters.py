@@ -15,7 +15,6 @@ is and what was added since would be rounding errors, so what had been read is k
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -29,15 +28,8 @@ _TINY_SCALE = 1e-12  # rows of a batch of updates in between may not outgrow flo
 # No retraction leaves a smaller share of the scale: the rest of the rows is divided by it, and so
 # are their rounding errors.
 _LEAST_LEFT = 2.0**-6
-# Nor is a smaller share left of a reading that is not kept: float32 has 24 bits.
+# A reading is kept when less than this share of it is left: float32 has 24 bits for it and the rest.
 _LEAST_KNOWN = 2.0**-10
-
-
-class _Read(NamedTuple):
-    """What there was to be read once, less the prior."""
-
-    rows: np.ndarray  # (n_rows, n_columns)
-    totals: np.ndarray  # float64, (n_columns,)
 
 
 class MasterParameters:
@@ -65,7 +57,7 @@ class MasterParameters:
         self._log = ChangeLog() if log else None
         self._added: list[np.ndarray] = []  # rows that this step has changed, to be projected
         self._project = project and state.model.nonnegative
-        self._kept: dict[int, _Read] = {}  # readings long ago, by their clock
+        self._kept: dict[int, Change] = {}  # what was read long ago, by its clock
         self._folds: list[float] = []
         self.unit = 0.0
         self._one_total()
@@ -113,14 +105,15 @@ class MasterParameters:
         and c (w - prior) is taken from all rows.
         """
         reading = update.reading
-        since = self._log.since(reading.clock) if reading.clock not in self._kept else None
-        if since == [] and weight == 1 and self.scale == reading.scale:
+        kept = reading.clock in self._kept
+        since = [] if kept else self._log.since(reading.clock)
+        if not (kept or since) and weight == 1 and self.scale == reading.scale:
             self.state.scale = update.scale
             return
         share = weight * (1 - update.decay)
         taken = share * self._scale_read(reading) / self.scale
-        if since is None or taken > 1 - _LEAST_LEFT:
-            self._take_from_all(self._read(reading), share / self.scale)
+        if kept or taken > 1 - _LEAST_LEFT:
+            self._add_change(self._read(reading), -share / self.scale)
             return
         self.state.scale *= 1 - taken
         if since:
@@ -217,15 +210,14 @@ class MasterParameters:
         """Drop what none of these readings, all that are in use, needs any more."""
         if self._log is None:
             return
-        kept, logged = {}, []
+        kept = {}
         for reading in readings:
-            known = _LEAST_KNOWN * self._scale_read(reading) <= self.scale
-            if known and reading.clock not in self._kept:
-                logged.append(reading)
-            elif reading.clock not in kept:
+            if reading.clock in self._kept:
+                kept[reading.clock] = self._kept[reading.clock]
+            elif self.scale < _LEAST_KNOWN * self._scale_read(reading):
                 kept[reading.clock] = self._read(reading)
         self._kept = kept
-        self._log.forget(logged)
+        self._log.forget(reading for reading in readings if reading.clock not in kept)
 
     def fold_if_small(self, at_once: bool = False) -> None:
         """Fold the scale into the rows before they outgrow their number type."""
@@ -256,21 +248,17 @@ class MasterParameters:
         return reading.scale / math.prod(self._folds[reading.folds :])
 
     def _read(self, reading):
-        """What was read, ``s (rows - L)`` with L the sum of the changes since."""
+        """``w - prior = s (rows - L)``, L the sum of the changes since, as a change of all rows."""
         if reading.clock in self._kept:
-            return self._kept[reading.clock]
+            kept = self._kept[reading.clock]
+            return Change(kept.touched, kept.delta.copy(), kept.totals.copy())
         rows, totals = self.state.shared.rows.copy(), self.totals.copy()
         for change in self._log.since(reading.clock):
             kernels.add_scaled(rows, change.touched, change.delta, -1.0)
             totals -= change.totals
         scale = self._scale_read(reading)
         rows *= rows.dtype.type(scale)
-        return _Read(rows, totals * scale)
-
-    def _take_from_all(self, read, share):
-        """``rows -= share read``."""
-        everywhere = np.arange(len(read.rows), dtype=np.int32)
-        self._add_change(Change(everywhere, read.rows.copy(), read.totals.copy()), -share)
+        return Change(np.arange(len(rows), dtype=np.int32), rows, totals * scale)
 
     def _clip(self, touched):
         """``v <- max(v, prior)`` in the rows `touched`; the scale is positive."""

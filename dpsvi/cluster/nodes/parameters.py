@@ -28,7 +28,8 @@ _TINY_SCALE = 1e-12  # rows of a batch of updates in between may not outgrow flo
 # No retraction leaves a smaller share of the scale: the rest of the rows is divided by it, and so
 # are their rounding errors.
 _LEAST_LEFT = 2.0**-6
-# A reading is kept when less than this share of it is left: float32 has 24 bits for it and the rest.
+# A reading is kept when less than this share of it is left: float32 has 24 bits for both it and
+# what was added since.
 _LEAST_KNOWN = 2.0**-10
 
 

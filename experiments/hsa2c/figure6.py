@@ -296,7 +296,7 @@ def _panel(axis, problem: Problem, rows: list[dict], x: str, series: str) -> Non
     axis.set_xticks(xs, [str(value) for value in xs])
     ticks = [problem.limit / 2**k for k in range(4, -1, -1)]
     axis.set_yticks([*ticks, problem.never], [*(f"{tick:.3g}" for tick in ticks), "never"])
-    axis.set_xlim(xs[0] / 1.6, xs[-1] * 1.6)
+    axis.set_xlim(xs[0] / 2, xs[-1] * 2)
     axis.set_ylim(ticks[0], 1.25 * problem.never)
     axis.minorticks_off()
     axis.grid(alpha=0.3)

@@ -62,7 +62,7 @@ class _Alone(event.Listener):
         """See the class; code that numba compiles for others is none of our business."""
         name = event.data["dispatcher"].py_func.__module__ or ""
         if not self._names and name.startswith("dpsvi.") and not _open:
-            self._block = reported(name.removeprefix("dpsvi."))
+            self._block = reported(name)
             self._block.__enter__()
         self._names.append(name)
 

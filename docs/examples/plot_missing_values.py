@@ -35,8 +35,8 @@ for name, data in {"all numbers": whole, "four in ten are missing": holes}.items
 
 # %%
 # The mean of each measurement, by cultivar, with its 95 per cent interval. With gaps the intervals
-# are wider, as they should be, since less is known; and most of them still cover what all numbers
-# say.
+# are nearly all wider, as they should be, since less is known, and most still cover what all
+# numbers say.
 figure, panels = plt.subplots(1, 3, figsize=(9, 4.4), sharey=True, layout="constrained")
 for k, panel in enumerate(panels):
     for shift, colour, (name, (mean, (low, high))) in zip(

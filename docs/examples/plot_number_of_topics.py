@@ -21,7 +21,8 @@ shares = rng.dirichlet(np.full(6, 0.3), size=600)
 counts = rng.poisson(80 * shares @ topics)
 
 # %%
-# Fits differ by seed, so two seeds show which differences mean something.
+# Another seed holds out other documents and begins elsewhere, so two of them show which differences
+# mean something.
 numbers = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16]
 perplexity = []
 for seed in range(2):

@@ -38,10 +38,10 @@ for name, cluster in clusters.items():
     print("{}: {:.1f} s, perplexity {:.0f}".format(name, *looks[name][-1]))
 
 # %%
-# Scores fall in the last third of the passes, over which parameters are averaged. With the default
-# fast workers take over steps of the slow ones, so it is the first to end; in rounds all wait for
-# the slowest. Without a master each node makes steps of its own, so that the slow ones are late,
-# and on a corpus this small the nodes do not come to agree: that fit ends higher.
+# With the default fast workers take over steps of the slow ones, so it is the first to end; in
+# rounds all wait for the slowest. Where these two and the single worker end differs as much from
+# seed to seed. Without a master each node makes steps of its own, so that the slow ones are late,
+# and this fit ends higher: many nodes agree slowly, and ten passes of 250 articles are few.
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
 for name, points in looks.items():
     axes.plot(*points.T, ".-", label=name)

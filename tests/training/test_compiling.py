@@ -94,8 +94,8 @@ def test_the_first_score_says_that_it_compiles(ask, heard, X, monkeypatch):
     monkeypatch.setattr(completion, "infer", kernel(infer))
     getattr(lda, ask)(X)
     first, *rest = heard.messages
-    assert first == BEGUN.format("evaluation.infer")
-    assert re.fullmatch(r"evaluation\.infer: compiled in \d+\.\d s", rest[0])
+    assert first == BEGUN.format("dpsvi.evaluation.infer")
+    assert re.fullmatch(r"dpsvi\.evaluation\.infer: compiled in \d+\.\d s", rest[0])
 
 
 def test_code_of_others_is_not_reported(heard):

@@ -1,5 +1,6 @@
 """How Sphinx builds the documentation: `make docs`, without a network and without a warning."""
 
+import logging
 import sys
 from pathlib import Path
 
@@ -7,6 +8,9 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]
 
 import dpsvi  # noqa: E402
+
+# A part of the theme lets every INFO through, and a fit of an example says what it does.
+logging.getLogger("dpsvi").setLevel(logging.WARNING)
 
 project = "dpsvi"
 author = "The dpsvi developers"
@@ -19,12 +23,13 @@ extensions = [
     "numpydoc",
     "myst_parser",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
     "mathml",
     "command_help",
     "docstrings",
     "model_list",
 ]
-exclude_patterns = ["_build", "_models.rst"]
+exclude_patterns = ["_build", "_models.rst", "examples"]
 templates_path = ["_templates"]
 
 highlight_language = "none"  # of blocks that name no language
@@ -44,3 +49,12 @@ autosummary_generate = ["api.md", "_models.rst"]
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "generated/examples",
+    "run_stale_examples": True,  # pictures follow from the package, too
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": float("inf"),  # a time of this build says nothing of another machine
+}

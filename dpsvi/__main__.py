@@ -172,8 +172,14 @@ def _explain(args, error: BaseException) -> int:
         return _fail(args, "; ".join(filter(None, [str(error), further])), LOST)
     except (UsageError, FileExistsError) as error:
         return _fail(args, str(error), USAGE)
-    except (OSError, ValueError, TypeError, ImportError, DpsviError) as error:
+    except OSError as error:
+        named = error.filename is not None and error.strerror
+        said = f"{error.filename}: {error.strerror}" if named else str(error)
+        return _fail(args, said, FAILURE)
+    except (ValueError, TypeError, ImportError, DpsviError) as error:
         return _fail(args, str(error), FAILURE)
+    except MemoryError as error:
+        return _fail(args, f"there is not enough memory: {error}".removesuffix(": "), FAILURE)
     except BaseException:
         if launched_size() == 1:
             raise

@@ -141,7 +141,7 @@ def resolve_jobs(n_jobs) -> int:
     try:
         check_number("n_jobs", n_jobs, low=1, integer=True)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{error}; None is 1, -1 all cores, -2 all but one") from None
+        raise type(error)(f"{error}; -1 is all cores, -2 all but one") from None
     return int(n_jobs)
 
 

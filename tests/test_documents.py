@@ -5,6 +5,8 @@ import importlib.util
 import inspect
 import pkgutil
 import re
+import runpy
+import warnings
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ import dpsvi
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if not {"_build", "generated"} & set(p.parts))
+EXAMPLES = sorted((DOCS / "examples").glob("plot_*.py"))
 MODULES = [p for p in sorted((ROOT / "dpsvi").rglob("*.py")) if ">>> " in p.read_text("utf-8")]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -112,10 +115,29 @@ def test_every_model_has_a_guide():
     assert pages >= {"dpsgd", *models.names()}
 
 
-def test_the_gallery_shows_every_picture():
-    drawn = {path.stem for path in (ROOT / "experiments" / "gallery").glob("[a-z]*.py")}
-    page = (DOCS / "gallery.md").read_text("utf-8")
-    assert drawn == set(re.findall(r"results/gallery/(\w+)\.png", page))
+def test_every_guide_shows_the_picture_of_its_model():
+    for path in (ROOT / "experiments" / "gallery").glob("[a-z]*.py"):
+        page = (DOCS / "guide" / f"{path.stem}.md").read_text("utf-8")
+        assert f"results/gallery/{path.stem}.png" in page, path.stem
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=name_of)
+def test_an_example_asks_runs_and_draws(path, tmp_path, monkeypatch):
+    """Without a warning, which the build of the documentation would only print."""
+    text = path.read_text("utf-8")
+    assert text.splitlines()[1].endswith("?") and 20 <= len(text.splitlines()) <= 60
+    skip_without_texts(text)
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("Agg")
+    monkeypatch.setattr(plt, "show", lambda: None)  # there is no screen
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        runpy.run_path(str(path), run_name="__main__")
+    figures = [plt.figure(number) for number in plt.get_fignums()]
+    plt.close("all")
+    assert len(figures) == 1 and all(axes.has_data() for axes in figures[0].axes)
+    assert not list(tmp_path.iterdir()), "an example leaves no files"
 
 
 def test_every_command_has_its_help():

@@ -179,6 +179,8 @@ class RunFolder:
     def write_topics(self, components, words, weights, page: dict) -> None:
         """Write topics.csv, and topic_map.json and topic_words.json, which the page reads.
 
+        Of very many topics there is no map.
+
         Parameters
         ----------
         components : array, (n_topics, n_words)
@@ -189,7 +191,7 @@ class RunFolder:
         page : dict
             As :func:`dpsvi.families.topics.page.details` returns it.
         """
-        from dpsvi.report import topic_map
+        from dpsvi.report import MOST_TOPICS, topic_map
 
         table = text_io.StringIO()
         writer = csv.writer(table, lineterminator="\n")
@@ -201,11 +203,12 @@ class RunFolder:
                 row = [topic, rank, word, f"{probabilities[order[rank]]:.6g}"]
                 writer.writerow([*row, f"{weights[topic]:.6g}"])
         write_text(self.path / "topics.csv", table.getvalue())
-        places = topic_map(components, weights)
-        write_json(
-            self.path / "topic_map.json",
-            [{"topic": i, "x": float(x), "y": float(y)} for i, (x, y) in enumerate(places)],
-        )
+        if len(components) <= MOST_TOPICS:
+            places = topic_map(components, weights).tolist()
+            write_json(
+                self.path / "topic_map.json",
+                [{"topic": i, "x": x, "y": y} for i, (x, y) in enumerate(places)],
+            )
         write_json(self.path / "topic_words.json", page)
 
     def write_exchanges(self, report: dict, history: list) -> None:

@@ -42,6 +42,8 @@ def in_options(message: str, args: Namespace) -> str:
     args : argparse.Namespace
         The arguments of the command.
     """
+    if message.startswith("X: ") and getattr(args, "corpus", None):
+        message = args.corpus + message.removeprefix("X")
     words = _words(args)
     if not words:
         return message
@@ -76,7 +78,7 @@ def _settable(args: Namespace) -> set[str]:
         estimator = models.get(args.name)
     else:
         from dpsvi.rl import ActorCritic as estimator
-    return set(inspect.signature(estimator).parameters) - NOT_JSON
+    return set(inspect.signature(estimator).parameters) - NOT_JSON - _NO_OPTIONS
 
 
 def _with_value(option: str, value: str | None) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from numbers import Real
 from os import PathLike
 from typing import Any
@@ -61,8 +63,10 @@ def as_corpus(
     Raises
     ------
     CorpusFormatError
-        There are no rows or no columns; a count is negative, NaN, infinite, fractional or above
-        2**31 - 1; a word id is out of range.
+        There are no rows or no columns; X is a mapping or a set; a count is negative, NaN,
+        infinite, fractional or above 2**31 - 1; a word id is out of range.
+    FileNotFoundError
+        X is a string, and no file has this name.
 
     Warns
     -----
@@ -79,10 +83,21 @@ def as_corpus(
     if isinstance(X, (str, PathLike)):
         from dpsvi.corpus.load import load_corpus
 
+        if isinstance(X, str) and not os.path.exists(X):
+            shown = X if len(X) <= 80 else f"{X[:77]}..."
+            raise FileNotFoundError(
+                errno.ENOENT, "A string is the path of a corpus, and a text goes into a list. "
+                "There is no such file", shown,
+            )  # fmt: skip
         words = "auto" if vocabulary is None else vocabulary
         return load_corpus(X, words, allow_fractional=allow_fractional, n_features=n_features)
     words = as_vocabulary(vocabulary)
     expected = n_features if words is None else len(words)
+    if isinstance(X, (Mapping, Set)):
+        raise CorpusFormatError(
+            f"X must have documents in an order, as a list has, got a {type(X).__name__}"
+            + "; pass list(X.values())" * isinstance(X, Mapping)
+        )
     if isinstance(X, Iterator):
         X = peek(X)
     texts = None if isinstance(X, Corpus) else texts_of(X)

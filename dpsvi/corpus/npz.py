@@ -69,7 +69,12 @@ def _read_csr(file, limit):
 
 def _member(archive, name, kinds, limit):
     """Return one array, after checking its dtype and that its size is what both headers say."""
-    info = archive.getinfo(f"{name}.npy")
+    try:
+        info = archive.getinfo(f"{name}.npy")
+    except KeyError:
+        raise ValueError(
+            f"is not what scipy.sparse.save_npz writes: it holds no array {name!r}"
+        ) from None
     with archive.open(info) as file:
         version = np.lib.format.read_magic(file)
         if version not in _READ_HEADER:

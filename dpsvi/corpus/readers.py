@@ -132,7 +132,8 @@ def _header(lines, text, names, options):
     """Read the sizes on one line and check each before anything is allocated for it."""
     fields = text.split()
     if len(fields) != len(names) or not all(field.isdigit() for field in fields):
-        raise _error(lines, f"expected the header {' '.join(names)}, got {_shown(text)}")
+        what = f"expected the header {' '.join(names)}, with which a file of counts begins"
+        raise _error(lines, f"{what}, got {_shown(text)}")
     allowed = {
         "D": _allowed_size(lines.path, options),
         "NNZ": _capacity(lines.path, options),
@@ -205,7 +206,7 @@ def _error(lines, reason):
 
 def _shown(text):
     """Quote a line, shortened."""
-    text = text.decode("ascii", "backslashreplace")
+    text = text.decode("ascii", "backslashreplace").strip()
     return repr(text if len(text) <= 80 else text[:77] + "...")
 
 
@@ -224,6 +225,8 @@ def detect_format(path: str | PathLike, max_bytes: int | None = None) -> str:
     suffix = Path(str(path).lower().removesuffix(".gz")).suffix
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
+    if suffix == ".npy":
+        raise CorpusFormatError(f"{path}: is an array; save counts by scipy.sparse.save_npz")
     first = LineReader(path, max_bytes).readline()
     if first.startswith(b"%%MatrixMarket"):
         return "mm"

@@ -67,9 +67,8 @@ def _column(path, table: str, name: str, between: str) -> list[str]:
     try:
         header = next(rows, [])
         if name not in header:
-            raise ValueError(
-                f"text_column must be one of {header}, which the first line names, got {name!r}"
-            )
+            names = "which the first line names" if header else "for the first line is empty"
+            raise ValueError(f"text_column must be one of {header}, {names}, got {name!r}")
         if header.count(name) > 1:
             raise ValueError(f"text_column must name one column, several are called {name!r}")
         place, texts = header.index(name), []

@@ -38,8 +38,8 @@ def texts_of(X) -> list | None:
     Raises
     ------
     CorpusFormatError
-        A document is neither, such as a missing value, or strings and lists are mixed; or a data
-        frame has a column of strings beside others.
+        A document is neither, such as a missing value or bytes, or strings and lists are mixed; or
+        a data frame has a column of strings beside others.
     """
     if isinstance(X, (str, PathLike, Mapping, Iterator)) or hasattr(X, "tocsr"):
         return None
@@ -52,14 +52,17 @@ def texts_of(X) -> list | None:
         if X.ndim != 1 or X.dtype.kind not in "OUT":
             return None
         X = X.tolist()
-    first = next(filter(_shows_kind, X), None)
+    first = next(filter(_shows_kind, X), X[0] if X else None)
+    if isinstance(first, bytes):
+        raise CorpusFormatError(f"X: texts must be strings, got {first[:20]!r}; decode them first")
     if not is_text(first):
         return None
     strings = isinstance(first, str)
     for row, document in enumerate(X):
         if not (is_text(document) or (isinstance(document, _LISTS) and not len(document))):
+            advice = "; leave it out, or pass '' for it" * (not hasattr(document, "__len__"))
             raise CorpusFormatError(
-                f"X: document {row}: expected a string or a list of words, got {document!r}"
+                f"X: document {row}: expected a string or a list of words, got {document!r}{advice}"
             )
         if _shows_kind(document) and isinstance(document, str) != strings:
             raise CorpusFormatError(f"X: document {row}: strings and lists of words are mixed")

@@ -100,6 +100,8 @@ def select_components(
             f"criterion must be 'held_out' for {type(estimator).__name__}, whose bound leaves out "
             "what topics cost, got 'elbo'"
         )
+    if not isinstance(values, Iterable):
+        raise TypeError(f"values must hold numbers of components, as [5, 10] does, got {values!r}")
     values = list(values)
     if not values:
         raise ValueError("values must hold numbers of components, got none")

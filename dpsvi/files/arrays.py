@@ -157,7 +157,8 @@ def _number(name, text) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"column {name!r} must be a number, got {text!r}") from None
+        shown = text if len(text) <= 40 else f"{text[:37]}..."
+        raise ValueError(f"column {name!r} must be a number, got {shown!r}") from None
 
 
 def _is_number(text) -> bool:

@@ -25,7 +25,11 @@ SCHEMA = 2
 def atomic_path(path):
     """Yield a temporary name beside `path`; rename it to `path` when the block succeeds."""
     path = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        error.filename = os.fspath(path)  # nobody has asked for the temporary one
+        raise
     os.close(handle)
     try:
         yield Path(name)

@@ -4,7 +4,7 @@
 that the page can draw which ones resemble each other.
 """
 
-from .layout import topic_map
+from .layout import MOST_TOPICS, topic_map
 from .page import write_report
 
-__all__ = ["topic_map", "write_report"]
+__all__ = ["MOST_TOPICS", "topic_map", "write_report"]

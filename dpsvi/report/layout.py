@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+MOST_TOPICS = 2000  # of a page with a map: it costs their square, and nobody can tell more apart
 BLOCK_ENTRIES = 1 << 18  # float64 entries per block: 2 MiB, so that a block stays in cache
 
 

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from dpsvi.base import Items, Model, Shared, ThreadMemory
-from dpsvi.files.notices import notice
-from dpsvi.kernels.code_cache import can_be_kept
 from dpsvi.kernels.jit import compile_local
 from dpsvi.kernels.memory import aligned
+from dpsvi.training.compiling import reported
 from dpsvi.training.loop import CompiledLoop, Loop
 from dpsvi.training.signals import Deferred
-
-log = logging.getLogger(__name__)
-
-_SILENT_SECONDS = 1.0  # code that was compiled before is there sooner
 
 
 class Task(NamedTuple):
@@ -96,30 +87,11 @@ def with_memory(works: tuple[ThreadMemory, ...], shared: Shared) -> tuple[Thread
     return tuple(w._replace(kept=k) for w, k in zip(works, shared.thread_memory, strict=True))
 
 
-@contextmanager
-def _reported(name: str):
-    """Say that the block compiles, and how long it took, where that is worth a word."""
-    started = time.monotonic()
-    later = ", once; later fits find the compiled code" * can_be_kept()
-    begun = [log, "%s: compiling%s", name, later]
-    timer = threading.Timer(_SILENT_SECONDS, notice, begun)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()  # it does not outlive the block
-    seconds = time.monotonic() - started
-    if seconds > _SILENT_SECONDS:
-        notice(log, "%s: compiled in %.1f s", name, seconds)
-
-
 @cache
 def _compiled(name: str, local: Callable | None, real: np.dtype) -> tuple[Callable | None, Loop]:
     """A local step and the loop that runs it, compiled once; None: one that is not compiled."""
     # Not in this thread: Ctrl-C inside the compiler would be lost or break it.
-    with Deferred(), _reported(name), ThreadPoolExecutor(1) as pool:
+    with Deferred(), reported(name), ThreadPoolExecutor(1) as pool:
         if local is None:
             return None, pool.submit(Loop, real).result()
         step = pool.submit(compile_local, local, real).result()

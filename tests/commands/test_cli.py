@@ -431,6 +431,26 @@ def test_texts_for_a_model_that_was_fitted_without_words(corpus, tmp_path, capsy
     assert np.load(tmp_path / "p.npy").shape == (2, 4)
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MemoryError("Unable to allocate 9 TiB"), "not enough memory: Unable to allocate 9 TiB"),
+        (MemoryError(), "there is not enough memory\n"),
+        (PermissionError(13, "Permission denied", "run"), "dpsvi fit: run: Permission denied\n"),
+        (OSError("no name"), "dpsvi fit: no name\n"),
+    ],
+)
+def test_failures_are_said_in_a_line(error, said, tmp_path, monkeypatch, capsys):
+    from dpsvi.commands import fit
+
+    def fail(args):
+        raise error
+
+    monkeypatch.setattr(fit, "run", fail)
+    assert main(["fit", "lda", "--corpus", "any", "--out", str(tmp_path / "run")]) == 1
+    assert said in capsys.readouterr().err
+
+
 def test_a_corpus_that_is_not_there_is_bad_data(tmp_path, capsys):
     for texts in ([], ["--texts"]):
         path = str(tmp_path / "absent.txt")

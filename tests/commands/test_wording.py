@@ -39,6 +39,8 @@ MIXTURE = ("fit", "gaussian_mixture", "--data", "x")
         (("evaluate", "x", "--corpus", "y"), "y: raise max_bytes", "y: raise --max-bytes"),
         (("resume", "x"), "max_iter must be >= 0", "--passes must be >= 0"),
         (("play", "cartpole"), "n_jobs must be >= 1", "--threads must be >= 1"),
+        (("play", "pong"), "environment must be one of", "environment must be one of"),
+        (LDA, "X: no words in 2 texts", "x: no words in 2 texts"),
         (("play", "cartpole"), "n_moves must be >= 1", "--set n_moves must be >= 1"),
         # What is no parameter stays as it is.
         (LDA, "the engine and its threads, batch_sizes, model.batch_size", None),

@@ -89,6 +89,8 @@ def test_what_cannot_be_compared_is_refused(rng, tmp_path):
         select_components(GaussianMixture(), X, [1])
     with pytest.raises(ValueError, match="values must hold numbers of components, got none"):
         select_components(mixture, X, [])
+    with pytest.raises(TypeError, match=r"values must hold .* as \[5, 10\] does, got 5"):
+        select_components(DPSVIGaussianMixture(), np.zeros((9, 1)), 5)
     with pytest.raises(ValueError, match="values must be an integer >= 1, got 0"):
         select_components(mixture, X, [2, 0])
     with pytest.raises(ValueError, match="validation_size must be > 0 and < 1.0, or a count"):

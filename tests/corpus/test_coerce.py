@@ -249,6 +249,12 @@ def test_the_largest_count_passes():
         ([[(0, 1)], [(0, "a")]], "document 1: expected .word id, count. pairs"),
         ([[(0, 1)], [(2**31, 1)]], "document 1: expected .word id, count. pairs"),
         ([[(0, 1)], None], "document 1: expected .word id, count. pairs"),
+        ({"a": "a cat", "b": "a dog"}, r"as a list has, got a dict; pass list\(X.values\(\)\)"),
+        ({"a cat", "a dog"}, "as a list has, got a set$"),
+        (["", ""], "no words in 2 texts"),
+        ([b"a cat"], "texts must be strings, got b'a cat'; decode"),
+        (["a cat", None], "document 1: expected a string .* got None; leave it out"),
+        (["a cat", float("nan")], "document 1: expected a string .* got nan; leave it out"),
         ([{"ids": [1, 2], "counts": [1]}], "document 0: expected"),
         ([{"ids": [1, 2]}], "document 0: expected .* 'ids' and 'counts'"),
         ([[(0, 1)], [(-1, 1)]], "X: row 1: column -1 is outside"),
@@ -257,6 +263,20 @@ def test_the_largest_count_passes():
 def test_what_is_no_corpus(X, message):
     with pytest.raises(CorpusFormatError, match=message):
         as_corpus(X)
+
+
+def test_a_text_alone_is_taken_for_a_path_and_told_so(tmp_path):
+    text = "the cat sat on the mat " * 100  # longer than the name of a file may be
+    with pytest.raises(FileNotFoundError, match=r"a text goes into a list.*: 'the cat .*\.\.\.'$"):
+        as_corpus(text)
+    with pytest.raises(FileNotFoundError, match="absent"):
+        as_corpus(str(tmp_path / "absent"))
+
+
+def test_texts_without_a_word_are_texts():
+    """A model that knows its words answers them with its prior."""
+    with pytest.warns(CorpusWarning, match="2 of 2 documents are empty"):
+        assert as_corpus(["", ""], ["cat", "dog"]).n_items == 2
 
 
 @pytest.mark.parametrize("X", [5, None, object()])

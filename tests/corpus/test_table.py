@@ -370,6 +370,18 @@ def test_npz(changed, reason, tmp_path):
     refused(path, reason)
 
 
+def test_npz_of_something_else(tmp_path):
+    path = tmp_path / "corpus.npz"
+    np.savez(path, counts=np.ones((2, 3)))
+    refused(path, "not what scipy.sparse.save_npz writes: it holds no array 'format'")
+
+
+def test_an_array_is_no_corpus(tmp_path):
+    path = tmp_path / "corpus.npy"
+    np.save(path, np.ones((2, 3)))
+    refused(path, "is an array; save counts by scipy.sparse.save_npz")
+
+
 def test_npz_bomb(tmp_path):
     path = tmp_path / "corpus.npz"
     matrix = scipy.sparse.csr_array(np.ones((1, 1 << 20), np.float32))

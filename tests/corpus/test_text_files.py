@@ -34,7 +34,7 @@ def test_what_is_read(name, content, texts, zipped, tmp_path):
     ("name", "content", "reason"),
     [
         ("a.txt", "", "a.txt:1: there is no text"),
-        ("a.csv", "", r"a.csv:1: text_column must be one of \[\], .* got 'text'"),
+        ("a.csv", "", r"a.csv:1: text_column must be one of \[\], .* is empty, got 'text'"),
         ("a.csv", "text\n", "a.csv:1: there is no text"),
         ("a.csv", "id,body\n1,one\n", r"a.csv:1: .* one of \['id', 'body'\], .* got 'text'"),
         ("a.csv", "text,text\n1,one\n", "a.csv:1: text_column must name one"),

@@ -128,8 +128,18 @@ def test_a_vectorizer_of_the_user(texts, tmp_path):
     np.testing.assert_allclose(again.transform(counts), lda.transform(counts), rtol=1e-5)
     with pytest.raises(ValueError, match="pass vectorizer.transform"):
         again.transform(texts)
-    with pytest.raises(TypeError, match="vectorizer must be"):
-        DPSVILDA(vectorizer="english").fit(texts)
+    for wrong in ("english", TfidfVectorizer):  # the second is a class and not one of its own
+        with pytest.raises(TypeError, match="vectorizer must be .* such as CountVectorizer"):
+            DPSVILDA(vectorizer=wrong).fit(texts)
+
+
+def test_documents_without_words(texts):
+    lda = DPSVILDA(n_components=2, max_iter=2, random_state=0).fit(texts)
+    for call in (lda.transform, lda.fit):
+        with pytest.raises(ValueError, match="X must hold at least one document, got none"):
+            call([])
+    with pytest.warns(CorpusWarning, match="2 of 2 documents are empty"):
+        assert lda.transform(["", ""]).shape == (2, 2)
 
 
 def test_streams_of_texts(texts):

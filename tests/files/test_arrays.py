@@ -99,6 +99,7 @@ def test_one_row_and_one_column(tmp_path):
     ("name", "content", "options", "message"),
     [
         ("x.csv", b"a,b\n1,2\n\n3,x\n", {}, "x.csv:4: column 'b' must be a number, got 'x'"),
+        ("x.csv", b"a,b\n1," + b"long " * 50, {}, r"must be a number, got '[a-z ]{37}\.\.\.'$"),
         ("x.csv", b"a,b\n1,2\n3,\n", {}, "x.csv:3: column 'b' must be a number, got ''"),
         ("x.csv", b"a,b\n1,2\n3\n", {}, "x.csv:3: 1 fields, line 1 has 2 names"),
         ("x.csv", b"a,b\n1,5,2,5\n", {}, "x.csv:2: 4 fields, line 1 has 2 names"),

@@ -201,6 +201,12 @@ def test_a_failure_leaves_nothing_where_nothing_was(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_path_that_cannot_be_written_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError) as error:
+        io.write_text(tmp_path / "absent" / "x.txt", "new")
+    assert error.value.filename == str(tmp_path / "absent" / "x.txt")
+
+
 def test_interrupted_before_the_rename(tmp_path, monkeypatch):
     """Ctrl-C at the worst moment: the temporary file is complete, the rename has not happened."""
 

@@ -9,12 +9,13 @@ from types import SimpleNamespace
 import pytest
 from tools.lda_cases import make
 
-from dpsvi.training import progress, task
+from dpsvi.training import progress
 
 CLOCK = r"[\d.]+ s of training, without compiling and scoring"
 LINE = rf"dpsvi: lda: 3 of 3 passes, {CLOCK}, [\d,]+ documents/s, perplexity [\d.]+\n"
 SHOWN = """
 import sys
+import time
 import numpy as np
 from dpsvi import DPSVILDA
 
@@ -68,16 +69,3 @@ def test_a_notebook_has_a_bar_if_it_has_widgets(widgets, monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", notebook)
     monkeypatch.setattr(tqdm.notebook, "IProgress", object if widgets else None)
     assert progress._bar() is (tqdm.notebook.tqdm if widgets else None)
-
-
-def test_a_long_compilation_is_reported(monkeypatch, caplog):
-    with caplog.at_level("INFO"):
-        monkeypatch.setattr(task, "_SILENT_SECONDS", 60.0)
-        with task._reported("lda"):
-            pass
-        assert not caplog.messages, "code that is there is loaded at once"
-        monkeypatch.setattr(task, "_SILENT_SECONDS", 0.05)
-        with task._reported("lda"):
-            time.sleep(0.2)
-    assert caplog.messages[0] == "lda: compiling, once; later fits find the compiled code"
-    assert re.fullmatch(r"lda: compiled in \d+\.\d s", caplog.messages[1])

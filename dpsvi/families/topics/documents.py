@@ -29,6 +29,8 @@ class Documents:
         """Validate X as scikit-learn or `as_corpus` does; `grow` admits new words at the end."""
         if isinstance(X, Iterator):
             X = peek(X)
+        if isinstance(X, (list, tuple)) and not X:
+            raise ValueError("X must hold at least one document, got none")
         texts = None if isinstance(X, Corpus) else texts_of(X)
         if reset:
             self._own_words = texts is not None and self.vectorizer is not None

@@ -71,9 +71,11 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
             check_number("max_doc_update_iter", self.max_doc_update_iter, low=1, integer=True)
         check_number("mean_change_tol", self.mean_change_tol, low=0)
         check_flag("grow_vocabulary", self.grow_vocabulary)
-        if not (self.vectorizer is None or hasattr(self.vectorizer, "get_feature_names_out")):
+        named = hasattr(self.vectorizer, "get_feature_names_out")
+        if isinstance(self.vectorizer, type) or not (self.vectorizer is None or named):
             raise TypeError(
-                f"vectorizer must be a scikit-learn one or None, got {self.vectorizer!r}"
+                "vectorizer must be a scikit-learn one, such as CountVectorizer(), or None, got "
+                f"{self.vectorizer!r}"
             )
         self._first_eta()
 

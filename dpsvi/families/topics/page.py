@@ -18,7 +18,7 @@ import numpy as np
 from dpsvi.corpus import Corpus
 from dpsvi.files import io
 from dpsvi.files.environment import environment, now
-from dpsvi.report import topic_map
+from dpsvi.report import MOST_TOPICS, topic_map
 from dpsvi.report.run_files import Metric, Run, Topic
 
 WORDS = 20  # shown of each topic
@@ -157,7 +157,8 @@ def run_of(estimator, name: str, X: Corpus | None, texts, names) -> Run:
         for k in np.argsort(-weights, kind="stable").tolist()
     ]
     documents, tokens = estimator._n_seen, float(estimator._word_counts.sum())
-    places = topic_map(components, weights).tolist()
+    few = len(components) <= MOST_TOPICS
+    places = topic_map(components, weights).tolist() if few else []
     return Run(
         name=name,
         config={"model": type(estimator).__name__, **io.plain_params(estimator)},

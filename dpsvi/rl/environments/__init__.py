@@ -59,7 +59,10 @@ def get(name: str):
         from dpsvi.rl.environments import _atari
 
         return _atari.known(entry)
-    return plugins.load(__name__, name)
+    try:
+        return plugins.load(__name__, name)
+    except ValueError as error:
+        raise ValueError(f"{error}; or 'gymnasium:ID', or 'atari:NAME'") from None
 
 
 def opened(environment, learns: bool = False):

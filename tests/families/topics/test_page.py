@@ -57,6 +57,13 @@ def test_a_report_from_python(lda, texts, tmp_path):
     assert sum(topic["weight"] for topic in topics.values()) == pytest.approx(1)
 
 
+def test_a_page_of_very_many_topics_has_no_map(lda, texts, tmp_path, monkeypatch):
+    """A map costs the square of their number."""
+    monkeypatch.setattr(page, "MOST_TOPICS", 1)
+    topics = data_of(lda.report(tmp_path / "topics.html", texts).read_text("utf-8"))["topics"]
+    assert [topic["at"] for topic in topics] == [None, None]
+
+
 def test_long_texts_are_cut_and_counts_are_shown_by_their_words(lda, texts, tmp_path):
     path = lda.report(tmp_path / "long.html", [" \n ".join(texts[::2]), texts[1]])
     quotes = [t["documents"][0][2] for t in data_of(path.read_text("utf-8"))["topics"]]

@@ -4,7 +4,7 @@ What would a cluster with two slow machines bring?
 
 ``engine="simulated"`` answers before you rent one. Every step, message and merge of the algorithm
 is really carried out, in the order in which it would happen on the cluster that you describe; only
-the time is computed. So all seconds on this page are those of an imagined cluster.
+the time is computed. So all seconds on this page are simulated ones, of an imagined cluster.
 """
 
 import matplotlib.pyplot as plt
@@ -45,6 +45,6 @@ for name, cluster in clusters.items():
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
 for name, points in looks.items():
     axes.plot(*points.T, ".-", label=name)
-axes.set(xlabel="seconds of the imagined cluster", ylabel="perplexity of held-out articles")
+axes.set(xlabel="seconds of the cluster, simulated", ylabel="perplexity of held-out articles")
 axes.legend(frameon=False)
 plt.show()

@@ -127,7 +127,7 @@ def test_jobs_are_counted_back_from_all_cores(monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(6)), raising=False)
     assert [resolve_jobs(n) for n in (None, 3, -1, -2, -6, -9)] == [1, 3, 6, 5, 1, 1]
     for wrong, error in ((0, ValueError), (1.5, TypeError), (True, TypeError)):
-        with pytest.raises(error, match="n_jobs must be an integer >= 1.*-1 all cores"):
+        with pytest.raises(error, match="n_jobs must be an integer >= 1, got .*; -1 is all cores"):
             resolve_jobs(wrong)
 
 

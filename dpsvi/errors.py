@@ -129,6 +129,17 @@ def check_choice(name, value, allowed) -> None:
         raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
 
 
+def shortened(text: str, most: int = 80) -> str:
+    """`text` as a message can show it: at most so many characters.
+
+    Examples
+    --------
+    >>> shortened("a long line of a file", 10)
+    'a long ...'
+    """
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def resolve_jobs(n_jobs) -> int:
     """Number of threads: None is 1, -1 every core this process may run on, -2 all but one."""
     if n_jobs is None:

@@ -17,7 +17,7 @@ from dpsvi.corpus.entries import warn_empty
 from dpsvi.corpus.sparse import from_sparse
 from dpsvi.corpus.texts import count_words, peek, texts_of
 from dpsvi.corpus.vocabulary import as_vocabulary
-from dpsvi.errors import CorpusFormatError
+from dpsvi.errors import CorpusFormatError, shortened
 
 _REAL = "biuf"  # kinds of dtype: bool, int, uint, float
 
@@ -84,10 +84,9 @@ def as_corpus(
         from dpsvi.corpus.load import load_corpus
 
         if isinstance(X, str) and not os.path.exists(X):
-            shown = X if len(X) <= 80 else f"{X[:77]}..."
             raise FileNotFoundError(
                 errno.ENOENT, "A string is the path of a corpus, and a text goes into a list. "
-                "There is no such file", shown,
+                "There is no such file", shortened(X),
             )  # fmt: skip
         words = "auto" if vocabulary is None else vocabulary
         return load_corpus(X, words, allow_fractional=allow_fractional, n_features=n_features)

@@ -19,7 +19,7 @@ import numpy as np
 from dpsvi.corpus.container import Corpus
 from dpsvi.corpus.entries import Entries
 from dpsvi.corpus.stream import LineReader, text_limit
-from dpsvi.errors import CorpusFormatError
+from dpsvi.errors import CorpusFormatError, shortened
 
 MIN_ENTRY_BYTES = 6  # "1 1 1" and the end of its line
 # Rows and columns may be empty: up to this number of them needs no entries as evidence.
@@ -207,7 +207,7 @@ def _error(lines, reason):
 def _shown(text):
     """Quote a line, shortened."""
     text = text.decode("ascii", "backslashreplace").strip()
-    return repr(text if len(text) <= 80 else text[:77] + "...")
+    return repr(shortened(text))
 
 
 _SUFFIXES = {

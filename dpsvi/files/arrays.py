@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpsvi.errors import DataFormatError
+from dpsvi.errors import DataFormatError, shortened
 
 NAMES = ("X", "y", "groups", "lengths")
 SUFFIXES = (".npy", ".npz", ".csv", ".csv.gz", ".mtx", ".mtx.gz")
@@ -157,8 +157,7 @@ def _number(name, text) -> float:
     try:
         return float(text)
     except ValueError:
-        shown = text if len(text) <= 40 else f"{text[:37]}..."
-        raise ValueError(f"column {name!r} must be a number, got {shown!r}") from None
+        raise ValueError(f"column {name!r} must be a number, got {shortened(text, 40)!r}") from None
 
 
 def _is_number(text) -> bool:

@@ -122,7 +122,7 @@ def as_corpus(
         if known not in (None, corpus.n_features):
             raise CorpusFormatError(f"X has {corpus.n_features} columns, expected {known}")
     if corpus is not X:
-        warn_empty(corpus, "X")
+        warn_empty(corpus, "X", left_out=words is not None)
     if words is corpus.vocabulary:
         return corpus
     return Corpus(corpus.offsets, corpus.index, corpus.value, corpus.n_features, words)

@@ -110,8 +110,12 @@ def warn(source: str | PathLike, message: str) -> None:
     warnings.warn(f"{source}: {message}", category, stacklevel=level)
 
 
-def warn_empty(corpus: Corpus, source: str | PathLike) -> None:
-    """Say how many rows hold nothing; they are kept, so that row numbers stay as they were."""
+def warn_empty(corpus: Corpus, source: str | PathLike, left_out: bool = False) -> None:
+    """Say how many rows hold nothing; they are kept, so that row numbers stay as they were.
+
+    It may be that words of theirs were `left_out`, since no vocabulary has them.
+    """
     empty = int(np.count_nonzero(corpus.offsets[1:] == corpus.offsets[:-1]))
     if empty:
-        warn(source, f"{empty} of {corpus.n_items} documents are empty (kept)")
+        why = " or have no word of the vocabulary" if left_out else ""
+        warn(source, f"{empty} of {corpus.n_items} documents are empty{why} (kept)")

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dpsvi.models.lda.estimator import DEFAULTS
 from experiments.figures.plan import CHEAP, COMPILED, PLACES, Problem
 from experiments.figures.runs import Run
 
@@ -86,8 +85,8 @@ def default_steps(base: Run, seeds: int | None, quick: bool) -> list[DefaultStep
     """Both problems, on the documents of `base`: without and with kept responsibilities."""
     documents = base.documents if quick else DOCUMENTS
     base = replace(
-        base, documents=documents, local_step=STEP, batch_size=DEFAULTS[STEP].batch_size(documents),
-        kappa=None, eta=None, sweeps=None, B=None, passes=PASSES, every=0.125,
+        base, documents=documents, local_step=STEP, batch_size=None, kappa=None,
+        eta=None, sweeps=None, B=None, passes=PASSES, every=0.125,
     )  # fmt: skip
     if quick:
         cells = (1, (2, 4), (2,), (2,), {1: (4,), 2: (4,)})

@@ -44,6 +44,9 @@ class Engine(NamedTuple):
         Whether its times are those of a model, not of a clock.
     one_thread : bool
         Whether it runs one thread only.
+    n_sharing : callable(options) -> int, or None
+        How many workers are to step on one set of parameters without seeing each other's steps at
+        once, given ``cluster`` or None; the same on every process.  None: one.
     """
 
     fit: Callable[[Any], bool]
@@ -51,3 +54,4 @@ class Engine(NamedTuple):
     collective: bool = False
     simulated: bool = False
     one_thread: bool = False
+    n_sharing: Callable[[Any], int] | None = None

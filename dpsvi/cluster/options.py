@@ -110,6 +110,17 @@ class Cluster:
             check_number("waiting", self.waiting, low=0, high=0.9, open_low=True)
         self.make_strategy()
 
+    def n_sharing(self, n_workers: int) -> int:
+        """How many of so many workers step on parameters that a master has for all of them.
+
+        Examples
+        --------
+        >>> Cluster().n_sharing(8), Cluster(strategy="local_sgd").n_sharing(8)
+        (8, 1)
+        """
+        kind = strategies.get(self.strategy)
+        return 1 if kind.topology == "peers" or kind.replicas else n_workers
+
     def make_strategy(self) -> Any:
         """A new strategy for one fit.
 

@@ -69,4 +69,10 @@ def _fit(job: Job, here: World, signals: Deferred) -> bool:
             heartbeat.stop()
 
 
-ENGINE = Engine(fit, options=Cluster, collective=True)
+def _n_sharing(options: Cluster | None) -> int:
+    # Of all ranks that were started: who is lost is not known to all at the same time.
+    here, options = world(), options or Cluster()
+    return options.n_sharing(here.size - (here.size > 1 and not options.master_works))
+
+
+ENGINE = Engine(fit, options=Cluster, collective=True, n_sharing=_n_sharing)

@@ -191,4 +191,9 @@ class _Simulation(VirtualTime):
         self._free_at[rank], self.now = self.now, began
 
 
-ENGINE = Engine(fit, options=VirtualCluster, simulated=True)
+def _n_sharing(options: VirtualCluster | None) -> int:
+    options = options or VirtualCluster()
+    return options.n_sharing(options.n_workers)
+
+
+ENGINE = Engine(fit, options=VirtualCluster, simulated=True, n_sharing=_n_sharing)

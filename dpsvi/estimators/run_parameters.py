@@ -125,6 +125,10 @@ class RunParameters:
         """Items of a step of a fit to `n_items`, or of a pass over the next ones of a stream."""
         return self.batch_size
 
+    def _parts(self, passes, stream=False) -> float:
+        """Steps of `passes` that a batch of one process would be; workers may share it."""
+        return 1.0
+
     def _schedule(self, passes=None, stream=False):
         """Step sizes as asked for; what they may depend on is None when they are only checked."""
         if self.learning_rate is None:

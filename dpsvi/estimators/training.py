@@ -119,7 +119,9 @@ class Training(RunParameters):
         """Bring `state` and `monitor` to where the fit goes on from, once."""
         checkpoint, self._checkpoint = self._checkpoint, None
         monitor.restore(checkpoint.meta["fit"]["monitor"])
-        return restore(checkpoint, state, n_passes, self._resolve_batch_size(n_items), n_items)
+        # A size that is left to the fit, which workers may share, is that of the checkpoint.
+        batch_size = self.batch_size and self._resolve_batch_size(n_items)
+        return restore(checkpoint, state, n_passes, batch_size, n_items)
 
     def _train(self, state, items, n_passes, rng, monitor, total=None, phase=None) -> bool:
         """Run `n_passes` over `items`; True when the fit is to end here.
@@ -141,8 +143,8 @@ class Training(RunParameters):
             schedule = self._schedule(start.passes)
         job = Job(
             state, items, start.passes, schedule, self._n_threads, self.local_steps, total,
-            self._resolve_most_blind(state.model), min(1.0, self.evaluate_every), monitor,
-            seconds=start.seconds, cluster=self.cluster, strategy_state=start.strategy_state,
+            self._resolve_most_blind(state.model), self._parts(start.passes, stream),
+            min(1.0, self.evaluate_every), monitor, seconds=start.seconds, cluster=self.cluster, strategy_state=start.strategy_state,
             report=self.exchanges_,
         )  # fmt: skip
         engine = self._engine()

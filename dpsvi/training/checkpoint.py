@@ -213,8 +213,12 @@ def check_params(checkpoint: Checkpoint, now: dict) -> None:
             )
 
 
-def restore(checkpoint: Checkpoint, state: State, n_passes: int, batch_size: int, n_items: int):
+def restore(
+    checkpoint: Checkpoint, state: State, n_passes: int, batch_size: int | None, n_items: int
+):  # fmt: skip
     """Bring `state` to where the checkpoint was taken; returns its :class:`Snapshot`.
+
+    A `batch_size` of None is any: steps are as large as they were.
 
     Raises
     ------
@@ -229,7 +233,7 @@ def restore(checkpoint: Checkpoint, state: State, n_passes: int, batch_size: int
                 f"{checkpoint.path}: is of a {meta['model']!r} model, not {model.name!r}"
             )
         for name, mine in (("n_items", n_items), ("batch_size", batch_size)):
-            if meta[name] != mine:
+            if mine is not None and meta[name] != mine:
                 raise ModelFormatError(
                     f"{checkpoint.path}: {name} was {meta[name]}, in this fit it is {mine}"
                 )
@@ -261,7 +265,7 @@ def restore(checkpoint: Checkpoint, state: State, n_passes: int, batch_size: int
             raise ModelFormatError(
                 f"{checkpoint.path}: pass {max(begun)} had begun, max_iter is {n_passes} now"
             )
-        passes = Ledger.resume(n_items, batch_size, n_passes, position)
+        passes = Ledger.resume(n_items, meta["batch_size"], n_passes, position)
         # Older checkpoints know of no strategy.
         strategy = meta.get("strategy", {"name": None, "numbers": {}})
         content = dict(strategy["numbers"])

@@ -33,6 +33,8 @@ class Job(NamedTuple):
         parameters by up to p * rate from where each one stands.  While that is more than
         `most_blind`, in the first steps of a decreasing schedule, fewer threads work.  None: all
         work from the start.
+    parts : float, >= 1
+        Steps that a batch was cut in, for workers to share; each has that part of the rate.
     observe_every : float
         Passes between two calls of `observer`, at most 1.
     observer : callable or None
@@ -63,6 +65,7 @@ class Job(NamedTuple):
     local_steps: int | None = None
     total_items: float | None = None
     most_blind: float | None = None
+    parts: float = 1.0
     observe_every: float = 1.0
     observer: Callable[[Event], bool] | None = None
     on_start: Callable[[Any, Task | None], None] | None = None

@@ -66,6 +66,17 @@ def averaged_from(schedule: Callable, turn: int) -> Callable:
     return averaged
 
 
+def of_parts(schedule: Callable, parts: float) -> Callable:
+    """Rates of the parts of batches that have been cut in so many: a share of each batch's rate.
+
+    Examples
+    --------
+    >>> of_parts(robbins_monro(1.0, 1.0), 2)(np.array([0, 2, 6]))
+    array([0.5  , 0.25 , 0.125])
+    """
+    return lambda t: np.asarray(schedule(np.asarray(t) / parts)) / parts
+
+
 def at_least(schedule: Callable, least: float) -> Callable:
     """``rho_t`` of `schedule`, but no less than `least`, and no more than 1.
 

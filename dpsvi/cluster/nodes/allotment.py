@@ -17,6 +17,10 @@ log = logging.getLogger(__name__)
 # costs.  How many may not see each other is a matter of the rates, see `room`; else only
 # checkpoints and the end wait for them.
 LOCAL_STEPS = 1024
+# While a batch has a larger rate, parameters are so open that stale steps lead to worse optima:
+# there the bound on what they weigh falls as the rate grows, if batches are cut in parts.  Whole
+# ones would leave workers idle.
+_SETTLED_RATE = 0.04
 _PASS_IN_FLIGHT = 0.5  # no more of a pass than this with all workers together
 _PASS_UNBOUND = 0.1  # where no bound on the rates keeps stale updates small
 
@@ -71,6 +75,9 @@ class Allotment:
         # Of n workers' steps each worker sees its own.
         others = n_workers / max(1, n_workers - 1)
         most = job.most_blind * self._strategy.staleness_factor * others
+        if job.parts > 1:
+            rate = job.parts * float(job.schedule(np.array([job.passes.clock]))[0])
+            most *= min(1.0, _SETTLED_RATE / rate)
         return blind_steps(job.schedule, job.passes.clock, most)
 
     def steps(self, worker: int, n_workers: int) -> int:

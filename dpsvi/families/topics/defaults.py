@@ -15,6 +15,7 @@ from dpsvi.training import schedules
 
 FEWEST = 4  # documents in a step, unless the corpus has fewer
 MOST_RATE = 0.3  # of the rates that do not fall: with more, the last few documents have all the say
+MOST_PARTS = 8  # of a batch that workers share
 DECAY = 0.7  # of the first rates
 SHORT = 30  # tokens a document, below which more passes are remembered
 MOST_LONGER = 3.0  # times as many, at most
@@ -77,7 +78,7 @@ class Defaults(NamedTuple):
         return int(np.clip(n_items // self.steps, FEWEST, self.most))
 
     def schedule(
-        self, offset: float, rate: float, first: int, steps_a_pass: int, n_passes: int,
+        self, offset: float, rate: float, first: float, steps_a_pass: float, n_passes: int,
         document_tokens: float,
     ):  # fmt: skip
         """Step sizes of a fit whose first step has the number `first`.
@@ -92,7 +93,7 @@ class Defaults(NamedTuple):
             falling = schedules.constant(least)
         else:
             falling = schedules.robbins_monro(offset, DECAY, rate, least)
-        return schedules.averaged_from(falling, first + (2 * n_passes * steps_a_pass) // 3)
+        return schedules.averaged_from(falling, first + 2 * n_passes * steps_a_pass // 3)
 
     def stream_batch_size(self, n_items: int, n_seen: int, document_tokens: float) -> int:
         """Documents in a step over the next `n_items` of a stream, the last of `n_seen`.

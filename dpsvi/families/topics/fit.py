@@ -10,7 +10,7 @@ from dpsvi.errors import check_choice, check_flag, check_number
 from dpsvi.estimators.base import RUN_ATTRIBUTES, SVIEstimator
 from dpsvi.estimators.fitting import fit_method
 from dpsvi.evaluation import completion
-from dpsvi.families.topics.defaults import DECAY, Defaults
+from dpsvi.families.topics.defaults import DECAY, MOST_PARTS, Defaults
 from dpsvi.families.topics.documents import Documents
 from dpsvi.families.topics.inference import Inference
 from dpsvi.families.topics.matrix import FLOAT, column_sums, split_documents
@@ -88,7 +88,18 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         if stream:
             tokens = max(1.0, self._word_counts.sum() / self._n_seen)
             return self._default().stream_batch_size(n_items, self._n_seen, tokens)
-        return self._default().batch_size(n_items)
+        return -(-self._default().batch_size(n_items) // self._n_parts())
+
+    def _n_parts(self) -> int:
+        """In how many parts workers share a batch, if the size is left to the fit."""
+        free = self.batch_size is None and self.local_steps is None and self._free_schedule()
+        n_sharing = self._engine().n_sharing
+        return min(MOST_PARTS, n_sharing(self.cluster)) if free and n_sharing else 1
+
+    def _parts(self, passes, stream=False) -> float:
+        if passes is None or stream or self.batch_size is not None or not self._free_schedule():
+            return 1.0
+        return self._default().batch_size(passes.n_items) / passes.batch_size
 
     def _stream_total(self, items, going_on) -> float:
         most = self.total_samples
@@ -109,18 +120,21 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
             return super()._schedule()
         rate = self._scaled_rate(1.0)
         falling = self.early_stopping and not self._default().big_start
+        parts = self._parts(passes, stream)
         if passes is None or (falling and not stream):  # who knows when the last third begins?
-            return schedules.robbins_monro(self.learning_offset, DECAY, rate)
+            usual = schedules.robbins_monro(self.learning_offset, DECAY, rate)
+            return schedules.of_parts(usual, parts)
         first = passes.clock - passes.n_done
         if stream:
             return self._default().stream_schedule(
                 self.learning_offset, rate, first, passes.batch_size, self._n_seen - passes.n_items
             )
         document_tokens = self._word_counts.sum() / passes.n_items
-        return self._default().schedule(
-            self.learning_offset, rate, first, passes.steps_a_pass, passes.n_passes,
-            document_tokens,
+        usual = self._default().schedule(
+            self.learning_offset, rate, first / parts, passes.steps_a_pass / parts,
+            passes.n_passes, document_tokens,
         )  # fmt: skip
+        return schedules.of_parts(usual, parts)
 
     def _n_sweeps(self) -> int:
         default = self._default()

@@ -44,9 +44,7 @@ def fit(job: Job) -> bool:
     LostRankError
         The last worker was lost, or any and ``on_lost="abort"``.
     """
-    options = VirtualCluster() if job.cluster is None else job.cluster
-    if not isinstance(options, VirtualCluster):
-        raise ValueError(f"engine='simulated' needs cluster=VirtualCluster(...), got {options!r}")
+    options = _virtual(job.cluster)
     job = for_workers(job, options, options.n_workers)
     if job.state.sums_memory and (options.killed or options.frozen):
         raise ValueError(
@@ -69,6 +67,13 @@ def fit(job: Job) -> bool:
     if job.report is not None:
         job.report["timing"] = timing
     return master.result()
+
+
+def _virtual(options: Cluster | None) -> VirtualCluster:
+    options = VirtualCluster() if options is None else options
+    if not isinstance(options, VirtualCluster):
+        raise ValueError(f"engine='simulated' needs cluster=VirtualCluster(...), got {options!r}")
+    return options
 
 
 def _replayed(job: Job) -> bool:
@@ -191,8 +196,8 @@ class _Simulation(VirtualTime):
         self._free_at[rank], self.now = self.now, began
 
 
-def _n_sharing(options: VirtualCluster | None) -> int:
-    options = options or VirtualCluster()
+def _n_sharing(options: Cluster | None) -> int:
+    options = _virtual(options)
     return options.n_sharing(options.n_workers)
 
 

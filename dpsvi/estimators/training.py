@@ -144,8 +144,8 @@ class Training(RunParameters):
         job = Job(
             state, items, start.passes, schedule, self._n_threads, self.local_steps, total,
             self._resolve_most_blind(state.model), self._parts(start.passes, stream),
-            min(1.0, self.evaluate_every), monitor, seconds=start.seconds, cluster=self.cluster, strategy_state=start.strategy_state,
-            report=self.exchanges_,
+            min(1.0, self.evaluate_every), monitor, seconds=start.seconds, cluster=self.cluster,
+            strategy_state=start.strategy_state, report=self.exchanges_,
         )  # fmt: skip
         engine = self._engine()
         carry_out = self._carry_out(job) if not stream else engine.fit

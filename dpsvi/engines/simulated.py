@@ -18,6 +18,7 @@ from dpsvi import strategies
 from dpsvi.base import Engine
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.worker import Worker
+from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.ranks.prepare import for_workers
 from dpsvi.cluster.transports.virtual import VirtualLinks
 from dpsvi.cluster.turns import replay

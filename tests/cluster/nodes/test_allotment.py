@@ -56,6 +56,19 @@ def test_large_rates_bound_the_steps_that_a_worker_does_not_see(n_workers):
     assert 0.15 < unseen <= 0.3
 
 
+@pytest.mark.parametrize("n_workers", [2, 8, 64])
+@pytest.mark.parametrize("start", [20, 200, 2000, 10_000])
+def test_while_the_rate_of_a_cut_batch_is_large_less_is_in_flight(start, n_workers):
+    """What a worker does not see weighs less, the larger the rate of a whole batch is."""
+    parts, rate = 8, 0.3
+    cut = allotment(start=start, rate=rate, parts=parts)
+    of_step = float(robbins_monro(1.0, 0.99, rate)(np.array([start]))[0])
+    most = 0.3 * min(1.0, 0.04 / (parts * of_step))
+    unseen = (n_workers - 1) / n_workers * cut.room(n_workers) * of_step
+    assert most / 2 <= unseen <= most or cut.room(n_workers) == 1
+    assert cut.room(n_workers) <= allotment(start=start, rate=rate).room(n_workers)
+
+
 def test_a_slow_worker_gets_fewer_steps():
     one = allotment()
     for seconds in (0.1, 1.0):

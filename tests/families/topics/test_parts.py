@@ -1,0 +1,161 @@
+"""Batches whose size is left to the fit are cut in parts, which workers share."""
+
+import json
+from math import ceil
+
+import numpy as np
+import pytest
+from reference.lda import TopicCorpus
+from tools.mpiexec import EVERY_MPI
+
+from dpsvi import DPSVIHDP, DPSVILDA, Cluster, VirtualCluster
+from dpsvi.cluster.virtual import Timing
+from dpsvi.families.topics.defaults import MOST_PARTS
+from dpsvi.models.lda.estimator import DEFAULTS
+from dpsvi.training.ledger import Ledger
+from dpsvi.training.schedules import averaged_from, of_parts, robbins_monro
+
+N = 2304  # documents, a whole number of batches and of parts
+BATCH = DEFAULTS["collapsed"].batch_size(N)
+TIMING = Timing(step=1e-5, value=1e-6)
+
+
+@pytest.fixture(scope="module")
+def corpora():
+    topics = TopicCorpus(5, n_words=100, n_documents=N + 400, n_tokens=30, alpha=0.1, seed=0)
+    corpus = topics.corpus()
+    return corpus[:N], corpus[N:]
+
+
+def virtual(n_workers, **options):
+    cluster = VirtualCluster(n_workers=n_workers, timing=TIMING, **options)
+    return {"engine": "simulated", "cluster": cluster}
+
+
+def lda(**params):
+    return DPSVILDA(5, **{"max_iter": 6, "random_state": 0, "doc_topic_prior": 0.1, **params})
+
+
+def hdp(**params):
+    return DPSVIHDP(20, **{"max_iter": 6, "random_state": 0, **params})
+
+
+def steps_a_pass(model):
+    return model._state.step / model.n_iter_
+
+
+@pytest.mark.parametrize(("n_workers", "parts"), [(1, 1), (2, 2), (3, 3), (8, 8), (64, MOST_PARTS)])
+def test_workers_share_a_batch(corpora, n_workers, parts):
+    model = lda(max_iter=2, **virtual(n_workers)).fit(corpora[0])
+    assert BATCH > parts
+    assert steps_a_pass(model) == ceil(N / ceil(BATCH / parts))
+
+
+@pytest.mark.parametrize(
+    ("where", "params"),
+    [
+        ({"engine": "serial"}, {}),
+        ({"engine": "threads", "n_jobs": 2}, {}),
+        (virtual(4, strategy="local_sgd"), {}),
+        (virtual(4, strategy="push_sum"), {}),
+        (virtual(4), {"local_steps": 10}),
+        (virtual(4), {"batch_size": BATCH}),
+        (virtual(4), {"learning_decay": 0.7}),
+        (virtual(4), {"learning_rate": 0.05}),
+    ],
+    ids=str,
+)
+def test_what_is_given_or_alone_is_not_cut(corpora, where, params):
+    """Replicas are alone, too: no other worker steps on their parameters."""
+    model = lda(max_iter=2, **where, **params)
+    assert model._n_parts() == 1
+    assert steps_a_pass(model.fit(corpora[0])) == ceil(N / BATCH)
+
+
+@pytest.mark.parametrize("make", [lda, hdp])
+@pytest.mark.parametrize("n_workers", [2, 16])
+def test_parts_end_as_low_as_whole_batches(corpora, make, n_workers):
+    """Rates that fall with every step, not with every batch, end far from there."""
+    train, test = corpora
+    serial, shared = (
+        np.mean([make(random_state=s, **where).fit(train).score(test) for s in range(3)])
+        for where in ({}, virtual(n_workers))
+    )
+    assert shared == pytest.approx(serial, rel=0.002)
+
+
+@pytest.mark.parametrize("stopping", [{}, {"early_stopping": True, "validation_size": 0.1}])
+@pytest.mark.parametrize("parts", [3, 8])
+def test_steps_of_a_fit_are_cut(corpora, parts, stopping):
+    """A part counts one of so many times as much as its batch did, all through the fit."""
+    one, many = (lda(**where, **stopping) for where in ({}, virtual(parts)))
+    size = ceil(BATCH / parts)
+    rates = []
+    for model, batch in ((one, BATCH), (many, size)):
+        model.fit(corpora[0])
+        rates.append(model._schedule(Ledger(N, batch, 6, 0)))
+    t = np.arange(6 * N // BATCH)
+    np.testing.assert_allclose(rates[1](t * BATCH / size) * BATCH / size, rates[0](t), rtol=1e-9)
+
+
+@pytest.mark.parametrize("parts", [1, 2.5, 8])
+def test_the_parts_of_a_batch_have_its_rate(parts):
+    usual = averaged_from(robbins_monro(4.0, 0.7), 40)
+    t = np.arange(100)
+    np.testing.assert_allclose(of_parts(usual, parts)(t * parts), usual(t) / parts, rtol=1e-12)
+
+
+def test_the_last_third_is_averaged():
+    """Each part of the last third has the same weight in the parameters, as batches have."""
+    turn, n, parts = 6, 20, 4
+    rates = of_parts(averaged_from(robbins_monro(1.0, 0.6), turn), parts)(np.arange(n * parts))
+    weights = [rate * np.prod(1 - rates[t + 1 :]) for t, rate in enumerate(rates)]
+    last = np.array(weights[turn * parts :])
+    np.testing.assert_allclose(last, last.mean(), rtol=1e-9)
+
+
+def test_an_early_end_needs_no_plan(corpora):
+    """With early stopping the rates fall to the end, of parts as of batches."""
+    train, test = corpora
+    params = {"early_stopping": True, "validation_size": 0.1, "max_iter": 40, "tol": 1e-3}
+    serial, shared = lda(**params).fit(train), lda(**params, **virtual(8)).fit(train)
+    assert shared.n_iter_ < 40
+    assert shared.score(test) == pytest.approx(serial.score(test), rel=0.02)
+
+
+class Cut:
+    """A callback that interrupts the fit at its third look."""
+
+    looks = 0
+
+    def __call__(self, event):
+        self.looks += 1
+        if self.looks == 3:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("before", "after"), [(8, 2), (8, None), (None, 8)])
+def test_a_fit_goes_on_with_other_workers(corpora, tmp_path, before, after):
+    """In steps of the size that it began with, and as well as one that was not cut."""
+    train, test = corpora
+    places = [{"engine": "serial"} if n is None else virtual(n) for n in (before, after)]
+    settings = {"checkpoint_dir": tmp_path, "checkpoint_seconds": 0.0}
+    with pytest.raises(KeyboardInterrupt):
+        lda(callbacks=[Cut()], **settings, **places[0]).fit(train)
+    model = lda(**settings, **places[1]).resume(train)
+    size = ceil(BATCH / (before or 1))
+    assert model._state.step == 6 * ceil(N / size)
+    assert model.score(test) == pytest.approx(lda().fit(train).score(test), rel=0.02)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("kind", EVERY_MPI)
+def test_ranks_agree_on_the_size(kind, ranks, tmp_path):
+    """A master and two workers: batches of half the size, and the model of one process."""
+    ranks(kind, 3, "mpi_fit", tmp_path / "fit", "collapsed", "max_iter=6", "batch_size=null")
+    found = [json.loads((tmp_path / f"fit-{rank}.json").read_text()) for rank in range(3)]
+    size = ceil(DEFAULTS["collapsed"].batch_size(1300) / 2)
+    for rank in found:
+        assert rank["bits"] == found[0]["bits"]
+        assert rank["step"] == 6 * ceil(1300 / size)
+    assert Cluster(master_works=True).n_sharing(3) == 3

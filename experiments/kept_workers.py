@@ -59,6 +59,14 @@ def name_of(cell) -> str:
     return "serial" if cell is None else f"n = {cell[0]}, p = {cell[1]}"
 
 
+def mean_of(values: list[float]) -> str:
+    """Their mean, its standard error where there is one, and their range."""
+    mean = f"{statistics.mean(values):+.2f}"
+    if len(values) > 1:
+        mean += f" ± {statistics.stdev(values) / len(values) ** 0.5:.2f}"
+    return f"{mean} ({min(values):+.2f} to {max(values):+.2f})"
+
+
 def table(rows: list[dict], tokens: float) -> str:
     """Markdown: perplexities in per cent of serial, kept; means and ranges over seeds."""
     kinds = sorted({r["kept"] for r in rows}, reverse=True)  # kept ones first
@@ -69,8 +77,8 @@ def table(rows: list[dict], tokens: float) -> str:
     values = ", ".join(f"{value:,.1f}" for value in base.values())
     lines = [
         f"Serial, {names[kinds[0]]}: perplexity {values} (a "
-        "number for each seed). Per cent above it with the same seed, mean and range; tokens that "
-        "the topics hold, by those of the documents.\n",
+        "number for each seed). Per cent above it with the same seed: mean, its standard error and "
+        "range over seeds; tokens that the topics hold, by those of the documents.\n",
         f"| | {' | '.join(names[kind] for kind in kinds)} | tokens |",
         "| --- |" + " ---: |" * (len(kinds) + 1),
     ]
@@ -79,8 +87,7 @@ def table(rows: list[dict], tokens: float) -> str:
                  for kept in kinds}  # fmt: skip
         above = {kept: [100 * (r["perplexity"] / base[r["seed"]] - 1) for r in of]
                  for kept, of in found.items()}  # fmt: skip
-        cells = {kept: f"{statistics.mean(values):+.2f} ({min(values):+.2f} to {max(values):+.2f})"
-                 for kept, values in above.items()}  # fmt: skip
+        cells = {kept: mean_of(values) for kept, values in above.items()}
         shares = [r["tokens"] / tokens for r in found[kinds[0]]]
         worst = max(shares, key=lambda share: abs(share - 1))
         lines.append(f"| {name_of(cell)} | {' | '.join(cells.values())} | {worst:.6f} |")

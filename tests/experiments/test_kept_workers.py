@@ -25,12 +25,13 @@ def test_perplexities_are_compared_with_serial_fits_of_the_same_seed():
     lines = table(rows, 100.0).splitlines()
     assert "perplexity 100.0, 200.0" in lines[0]
     assert lines[-2:] == [
-        "| serial | +0.00 (+0.00 to +0.00) | +10.00 (+10.00 to +10.00) | 0.990000 |",
-        "| n = 8, p = 2 | +2.00 (+1.00 to +3.00) | +0.00 (-1.00 to +1.00) | 0.990000 |",
+        "| serial | +0.00 ± 0.00 (+0.00 to +0.00) | +10.00 ± 0.00 (+10.00 to +10.00) | 0.990000 |",
+        "| n = 8, p = 2 | +2.00 ± 1.00 (+1.00 to +3.00) | +0.00 ± 1.00 (-1.00 to +1.00) "
+        "| 0.990000 |",
     ]
     plain = table([row for row in rows if not row["kept"]], 100.0).splitlines()
     assert "Serial, not kept: perplexity 110.0, 220.0" in plain[0]
-    assert plain[-1] == "| n = 8, p = 2 | -9.09 (-10.00 to -8.18) | 0.990000 |"
+    assert plain[-1] == "| n = 8, p = 2 | -9.09 ± 0.91 (-10.00 to -8.18) | 0.990000 |"
 
 
 @pytest.mark.parametrize(("model", "name"), [("lda", "small"), ("hdp", "small-hdp")])

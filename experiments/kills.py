@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -27,51 +28,73 @@ from dpsvi import strategies
 from experiments.mpiexec import ROOT_MAY
 from experiments.provenance import described, provenance
 
-_RANKS = 4
+RANKS = 4
 
 
 def run(args, strategy: str, out: Path, kill: tuple[int, float] | None) -> dict:
     """One job; `kill` is a rank and the seconds after the start of the first training step."""
+
+    def befall(process) -> None:
+        rank, seconds = kill
+        wait_for_ranks(out, process)
+        time.sleep(seconds)
+        send(rank, out, signal.SIGKILL)
+
+    facts, stderr = fit(args, strategy, out, befall if kill else None)
+    return {**facts, "named": kill is not None and f"rank {kill[0]} is lost" in stderr}
+
+
+def fit(
+    args, strategy: str, out: Path, befall: Callable | None = None, options: tuple = ()
+) -> tuple[dict, str]:
+    """One job; `befall` does something to its process; how it ended, what it wrote to stderr."""
     command = [
         Path(sys.executable).parent / "mpiexec", "--with-ft", "ulfm", "--oversubscribe",
-        "--bind-to", "none", "-n", _RANKS, sys.executable, "-m", "dpsvi", "fit", "lda", "--corpus",
+        "--bind-to", "none", "-n", RANKS, sys.executable, "-m", "dpsvi", "fit", "lda", "--corpus",
         args.corpus, "--topics", args.topics, "--passes", args.passes, "--held-out", 200,
         "--evaluate-every", 1, "--checkpoint-seconds", 0, "--out", out, "--overwrite", "--json",
-        "--strategy", strategy,
+        "--strategy", strategy, *options,
     ]  # fmt: skip
     process = subprocess.Popen(
         [str(part) for part in command], env={**os.environ, **ROOT_MAY}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    if kill is not None:
-        rank, seconds = kill
-        while "ranks on" not in _read(out / "run.log") and process.poll() is None:
-            time.sleep(0.02)
-        time.sleep(seconds)
-        for number in _numbers_of(rank, str(out)):
-            os.kill(number, signal.SIGKILL)
+    if befall is not None:
+        befall(process)
     try:
         stdout, stderr = process.communicate(timeout=300)
     except subprocess.TimeoutExpired:
         process.terminate()
         stdout, stderr = process.communicate()
-        return {"exit": None, "named": False, "stderr": f"a hang; {stderr[-2000:]}"}
-    facts = {"exit": process.returncode, "named": f"rank {kill and kill[0]} is lost" in stderr}
+        return {"exit": None, "stderr": f"a hang; {stderr[-2000:]}"}, stderr
+    facts = {"exit": process.returncode}
     if process.returncode == 0:
         result = json.loads(stdout)
-        last = json.loads(_read(out / "metrics.jsonl").splitlines()[-1])
+        last = json.loads(read(out / "metrics.jsonl").splitlines()[-1])
         facts |= {"perplexity": result["perplexity"], "items": last["items"]}
     else:
         facts["stderr"] = stderr[-2000:]
-    return facts
+    return facts, stderr
 
 
-def _read(path: Path) -> str:
+def wait_for_ranks(out: Path, process) -> None:
+    """Wait until the ranks of the job that writes to `out` have met, or it has ended."""
+    while "ranks on" not in read(out / "run.log") and process.poll() is None:
+        time.sleep(0.02)
+
+
+def read(path: Path) -> str:
+    """What a file holds, if it is there."""
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
+def send(rank: int, out: Path, number: int) -> None:
+    """Send a signal to a rank of the job that writes to `out`."""
+    for process in _numbers_of(rank, str(out)):
+        os.kill(process, number)
+
+
 def _numbers_of(rank: int, out: str) -> list[int]:
-    """Process numbers of one rank of the job that writes to `out`."""
     found = []
     for folder in Path("/proc").iterdir():
         try:
@@ -91,7 +114,7 @@ def trials(args, strategy: str, folder: Path) -> dict:
     print(strategy, json.dumps(wholes), flush=True)
     rows = []
     for i in range(args.kills):
-        rank, seconds = int(rng.integers(1, _RANKS)), float(rng.uniform(0, args.within))
+        rank, seconds = int(rng.integers(1, RANKS)), float(rng.uniform(0, args.within))
         row = {"rank": rank, "seconds": seconds}
         row |= run(args, strategy, folder / f"killed-{i}", (rank, seconds))
         if "perplexity" in row:
@@ -118,7 +141,7 @@ def table(record: dict) -> str:
     found = record["strategies"]
     marks = {facts.get("git", record["git"])["revision"][:7] for facts in found.values()}
     lines = [
-        f"Fits of {_RANKS} processes over MPI, one of which is killed at a random time: it went on "
+        f"Fits of {RANKS} processes over MPI, one of which is killed at a random time: it went on "
         "and named the rank, and with a master visited every document; it was killed after its "
         "end; it failed or hung. Perplexity: medians, of fits with a kill and without. Revisions: "
         f"{', '.join(sorted(marks))}.\n",

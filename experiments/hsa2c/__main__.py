@@ -15,6 +15,7 @@ from experiments.hsa2c import (
     cores,
     figure5,
     figure6,
+    links,
     minatar,
     replicas,
     seconds,
@@ -26,7 +27,7 @@ from experiments.provenance import described, provenance
 
 OUT = Path("experiments/results/hsa2c")
 PARTS = {
-    "figure5": figure5, "figure6": figure6, "table": table, "seconds": seconds, "speed": speed,
+    "figure5": figure5, "figure6": figure6, "links": links, "table": table, "seconds": seconds, "speed": speed,
     "cores": cores, "minatar": minatar, "replicas": replicas, "atari": atari,
 }  # fmt: skip
 
@@ -39,7 +40,7 @@ def main(argv=None) -> None:
     parser.add_argument("--redraw", action="store_true", help="run nothing")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--nodes", type=lambda text: tuple(map(int, text.split(","))))
-    parser.add_argument("--exchanges", type=int, default=8, help="of a worker (figure5)")
+    parser.add_argument("--exchanges", type=int, default=8, help="of a worker (figure5, links)")
     parser.add_argument("--moves", type=int, default=300_000, help="of a fit (others)")
     parser.add_argument(
         "--environments", default="cartpole,breakout", help="of the tables, figure6"

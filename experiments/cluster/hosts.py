@@ -25,6 +25,7 @@ from experiments.cluster.namespaces import (
     kill,
     mpiexec,
     on_host,
+    possible,
     processes,
     remove_hosts,
 )
@@ -249,8 +250,8 @@ def main(argv=None) -> int:
     parser.add_argument("--clean", action="store_true", help="remove what a killed run left")
     parser.add_argument("--out", type=Path, default=Path("experiments/results/cluster"))
     args = parser.parse_args(argv)
-    if os.geteuid():
-        parser.error("only root can make network namespaces")
+    if not possible():
+        parser.error("network namespaces need Linux, root and iproute2; their ranks need Open MPI")
     if args.clean:
         remove_hosts(HOSTS)
         return 0

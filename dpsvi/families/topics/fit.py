@@ -10,7 +10,7 @@ from dpsvi.errors import check_choice, check_flag, check_number
 from dpsvi.estimators.base import RUN_ATTRIBUTES, SVIEstimator
 from dpsvi.estimators.fitting import fit_method
 from dpsvi.evaluation import completion
-from dpsvi.families.topics.defaults import DECAY, MOST_PARTS, Defaults
+from dpsvi.families.topics.defaults import DECAY, FEWEST, MOST_PARTS, Defaults
 from dpsvi.families.topics.documents import Documents
 from dpsvi.families.topics.inference import Inference
 from dpsvi.families.topics.matrix import FLOAT, column_sums, split_documents
@@ -88,13 +88,15 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         if stream:
             tokens = max(1.0, self._word_counts.sum() / self._n_seen)
             return self._default().stream_batch_size(n_items, self._n_seen, tokens)
-        return -(-self._default().batch_size(n_items) // self._n_parts())
+        whole = self._default().batch_size(n_items)
+        return -(-whole // self._n_parts(whole))
 
-    def _n_parts(self) -> int:
-        """In how many parts workers share a batch, if the size is left to the fit."""
-        free = self.batch_size is None and self.local_steps is None and self._free_schedule()
+    def _n_parts(self, whole: int) -> int:
+        """In how many parts workers share a batch of so many documents."""
         n_sharing = self._engine().n_sharing
-        return min(MOST_PARTS, n_sharing(self.cluster)) if free and n_sharing else 1
+        if n_sharing is None or self.local_steps is not None or not self._free_schedule():
+            return 1
+        return max(1, min(MOST_PARTS, n_sharing(self.cluster), whole // FEWEST))
 
     def _parts(self, passes, stream=False) -> float:
         if passes is None or stream or self.batch_size is not None or not self._free_schedule():

@@ -10,13 +10,14 @@ from tools.mpiexec import EVERY_MPI
 
 from dpsvi import DPSVIHDP, DPSVILDA, Cluster, VirtualCluster
 from dpsvi.cluster.virtual import Timing
-from dpsvi.families.topics.defaults import MOST_PARTS
+from dpsvi.families.topics.defaults import FEWEST, MOST_PARTS
 from dpsvi.models.lda.estimator import DEFAULTS
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import averaged_from, of_parts, robbins_monro
 
-N = 2304  # documents, a whole number of batches and of parts
+N = 4096  # documents, a whole number of batches and of parts
 BATCH = DEFAULTS["collapsed"].batch_size(N)
+MOST = BATCH // FEWEST  # parts
 TIMING = Timing(step=1e-5, value=1e-6)
 
 
@@ -44,11 +45,19 @@ def steps_a_pass(model):
     return model._state.step / model.n_iter_
 
 
-@pytest.mark.parametrize(("n_workers", "parts"), [(1, 1), (2, 2), (3, 3), (8, 8), (64, MOST_PARTS)])
+@pytest.mark.parametrize(("n_workers", "parts"), [(1, 1), (2, 2), (3, 3), (16, MOST)])
 def test_workers_share_a_batch(corpora, n_workers, parts):
     model = lda(max_iter=2, **virtual(n_workers)).fit(corpora[0])
-    assert BATCH > parts
     assert steps_a_pass(model) == ceil(N / ceil(BATCH / parts))
+
+
+@pytest.mark.parametrize("n_items", [1, 300, 2225, 8355, 30_000, 10**7])
+@pytest.mark.parametrize("n_workers", [1, 2, 8, 64])
+def test_parts_are_not_too_small(n_items, n_workers):
+    whole = DEFAULTS["collapsed"].batch_size(n_items)
+    size = lda(**virtual(n_workers))._resolve_batch_size(n_items)
+    assert size >= max(FEWEST, whole / MOST_PARTS, whole / n_workers)
+    assert size == whole or size < whole / min(MOST_PARTS, n_workers, whole / FEWEST) + 1
 
 
 @pytest.mark.parametrize(
@@ -68,7 +77,6 @@ def test_workers_share_a_batch(corpora, n_workers, parts):
 def test_what_is_given_or_alone_is_not_cut(corpora, where, params):
     """Replicas are alone, too: no other worker steps on their parameters."""
     model = lda(max_iter=2, **where, **params)
-    assert model._n_parts() == 1
     assert steps_a_pass(model.fit(corpora[0])) == ceil(N / BATCH)
 
 
@@ -85,7 +93,7 @@ def test_parts_end_as_low_as_whole_batches(corpora, make, n_workers):
 
 
 @pytest.mark.parametrize("stopping", [{}, {"early_stopping": True, "validation_size": 0.1}])
-@pytest.mark.parametrize("parts", [3, 8])
+@pytest.mark.parametrize("parts", [2, 4])
 def test_steps_of_a_fit_are_cut(corpora, parts, stopping):
     """A part counts one of so many times as much as its batch did, all through the fit."""
     one, many = (lda(**where, **stopping) for where in ({}, virtual(parts)))
@@ -118,7 +126,7 @@ def test_an_early_end_needs_no_plan(corpora):
     """With early stopping the rates fall to the end, of parts as of batches."""
     train, test = corpora
     params = {"early_stopping": True, "validation_size": 0.1, "max_iter": 40, "tol": 1e-3}
-    serial, shared = lda(**params).fit(train), lda(**params, **virtual(8)).fit(train)
+    serial, shared = lda(**params).fit(train), lda(**params, **virtual(4)).fit(train)
     assert shared.n_iter_ < 40
     assert shared.score(test) == pytest.approx(serial.score(test), rel=0.02)
 
@@ -134,7 +142,7 @@ class Cut:
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize(("before", "after"), [(8, 2), (8, None), (None, 8)])
+@pytest.mark.parametrize(("before", "after"), [(4, 2), (4, None), (None, 4)])
 def test_a_fit_goes_on_with_other_workers(corpora, tmp_path, before, after):
     """In steps of the size that it began with, and as well as one that was not cut."""
     train, test = corpora
@@ -152,9 +160,9 @@ def test_a_fit_goes_on_with_other_workers(corpora, tmp_path, before, after):
 @pytest.mark.parametrize("kind", EVERY_MPI)
 def test_ranks_agree_on_the_size(kind, ranks, tmp_path):
     """A master and two workers: batches of half the size, and the model of one process."""
-    ranks(kind, 3, "mpi_fit", tmp_path / "fit", "collapsed", "max_iter=6", "batch_size=null")
+    ranks(kind, 3, "mpi_fit", tmp_path / "fit", "mean_field", "max_iter=6", "batch_size=null")
     found = [json.loads((tmp_path / f"fit-{rank}.json").read_text()) for rank in range(3)]
-    size = ceil(DEFAULTS["collapsed"].batch_size(1300) / 2)
+    size = ceil(DEFAULTS["mean_field"].batch_size(1300) / 2)
     for rank in found:
         assert rank["bits"] == found[0]["bits"]
         assert rank["step"] == 6 * ceil(1300 / size)

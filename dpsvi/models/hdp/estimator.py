@@ -74,6 +74,11 @@ class DPSVIHDP(Moving, KeptPasses, TopicEstimator):
         Batch CVB0 in the last tenth of the passes, two at least but never the first, as
         :class:`dpsvi.DPSVILDA` has it: each (document, word) pair keeps its responsibilities
         (2 T bytes).  Topics and tables are then the sums of what is kept.  Collapsed step only.
+    restructure : bool, default=False
+        Between passes of `fit`, after the first 1, 2, 4, 8, ... of them and in the first half,
+        topics are merged, deleted and born where halves of documents are then predicted as well
+        or better from the other halves (:mod:`dpsvi.models.hdp.moves`).  With the collapsed step
+        it is a ValueError: that step leaves no topic of text empty.  Streams have no such moves.
     max_doc_update_iter : int or None, default=None
         Most inner iterations on a document in a step; None is 7 for the collapsed and 10 for the
         mean-field step.
@@ -107,6 +112,9 @@ class DPSVIHDP(Moving, KeptPasses, TopicEstimator):
         exp(E[log beta]).
     bound_ : float
         Variational perplexity of at most 1,000 training documents, given the mean of sigma(V).
+    moves_ : dict
+        With `restructure`, how many moves the last `fit` made: ``"merge"``, ``"delete"`` and
+        ``"birth"``.
     {fitted}
 
     Notes
@@ -129,7 +137,7 @@ class DPSVIHDP(Moving, KeptPasses, TopicEstimator):
     ----------
     Wang, Paisley, Blei (2011), AISTATS.  Teh, Jordan, Beal, Blei (2006), JASA 101.
     Teh, Kurihara, Welling (2008), NIPS 20.  Sato, Kurihara, Nakagawa (2012), KDD.
-    Hoffman, Blei, Wang, Paisley (2013), JMLR 14.
+    Hoffman, Blei, Wang, Paisley (2013), JMLR 14.  Bryant, Sudderth (2012), NIPS 25.
 
     Examples
     --------

@@ -197,6 +197,23 @@ def test_a_bad_start_is_mended(more, begin):
     assert mended.moves_["birth"] == 1 and not hasattr(stuck, "moves_")
 
 
+def test_documents_that_judge_propose_nothing(monkeypatch):
+    """Each document has a word of its own."""
+    model = make(max_iter=1).fit(3 * np.eye(31))
+    judges, others, judge, splits = [], [], moves.Moving._judge, moves.splits
+    monkeypatch.setattr(
+        moves.Moving, "_judge",
+        lambda self, state, items: judges.append(items.index.tolist()) or judge(self, state, items),
+    )
+    monkeypatch.setattr(
+        moves, "splits",
+        lambda *args: others.append(args[2].index.tolist()) or splits(*args),
+    )
+    model._restructure(model._read(3 * np.eye(31), reset=False))
+    assert len(judges) > 1 and all(found == judges[0] for found in judges)
+    assert len(judges[0]) == 7 and sorted(judges[0] + others[0]) == list(range(31))
+
+
 @pytest.mark.parametrize("kind", ["merge", "delete", "birth"])
 def test_moves_that_do_not_pay_are_not_made(kind, begin, monkeypatch):
     """Of topics as they were drawn each kind is tried, and only made if nobody judges."""

@@ -28,6 +28,7 @@ from dpsvi.families.topics.fit import TopicEstimator
 from dpsvi.families.topics.inference import fitted_property
 from dpsvi.families.topics.kept import KeptPasses
 from dpsvi.models.hdp.model import make_model, with_responsibilities
+from dpsvi.models.hdp.moves import Moving
 from dpsvi.models.hdp.options import options_of
 from dpsvi.models.hdp.sticks import count_tables, expected_weights, sticks
 
@@ -46,7 +47,7 @@ DEFAULTS = {
     "documents", without=("n_init",), batch_size=None, max_iter=10, learning_decay=None,
     learning_offset=4.0,
 )  # fmt: skip
-class DPSVIHDP(KeptPasses, TopicEstimator):
+class DPSVIHDP(Moving, KeptPasses, TopicEstimator):
     """Hierarchical Dirichlet process topic model by (asynchronous) stochastic VI.
 
     Parameters
@@ -152,7 +153,7 @@ class DPSVIHDP(KeptPasses, TopicEstimator):
         doc_concentration: float | Literal["auto"] = "auto", topic_concentration: float = 1.0,
         topic_word_prior: float | Literal["auto"] | None = None,
         local_step: Literal["collapsed", "mean_field"] = "collapsed",
-        keep_responsibilities: bool = False,
+        keep_responsibilities: bool = False, restructure: bool = False,
         max_doc_update_iter: int | None = None, mean_change_tol: float = 0.005,
         grow_vocabulary: bool = False, vectorizer: Any = None,
         **run: Unpack[BatchOptions],
@@ -164,6 +165,7 @@ class DPSVIHDP(KeptPasses, TopicEstimator):
         self.topic_word_prior = topic_word_prior
         self.local_step = local_step
         self.keep_responsibilities = keep_responsibilities
+        self.restructure = restructure
         self.max_doc_update_iter = max_doc_update_iter
         self.mean_change_tol = mean_change_tol
         self.grow_vocabulary = grow_vocabulary
@@ -182,6 +184,7 @@ class DPSVIHDP(KeptPasses, TopicEstimator):
         check_flag("keep_responsibilities", self.keep_responsibilities)
         if self.keep_responsibilities:
             self._check_keeps()
+        self._check_restructure()
 
     def _first_alpha(self) -> float:
         return DOC_CONCENTRATION if self._learns("doc_concentration") else self.doc_concentration

@@ -24,22 +24,14 @@ KINDS = "merge", "delete", "birth"
 class BetweenParts:
     """The part of an estimator that moves components between the parts of a fit.
 
-    It has parameters `restructure`, `n_components` and one that asks for passes which remember, by
-    the name `_remembers`, and defines ``_restructure(items)``: make the moves that pay, and count
-    them in `moves_`.
+    It has a parameter `restructure` and defines ``_restructure(items)``: make the moves that pay,
+    and count them in `moves_`.
     """
 
     moves_: dict[str, int]
-    _remembers = "incremental"
 
     def _check_restructure(self) -> None:
         check_flag("restructure", self.restructure)
-        if self.restructure and getattr(self, self._remembers):
-            raise ValueError(
-                f"restructure=True needs {self._remembers}=False: the passes that remember begin "
-                "when components stay where they are; warm_start=True lets them follow in another "
-                "fit"
-            )
 
     def _train_to_end(self, items, rng, monitor) -> None:
         if not self.restructure:

@@ -1,10 +1,10 @@
 """Moves of components between the parts of a fit, of which only those that raise the ELBO are made.
 
-Between two :mod:`parts <dpsvi.estimators.between_parts>` the components
-are looked at on a sample of the items, at most `SAMPLE` or 20 a component.  The fit so far, and
-each of the :mod:`proposals <dpsvi.families.mixtures.moves>`, get a few steps of coordinate ascent
-on the sample; a proposal is taken if it then has the higher ELBO, and the next ones go on from it.
-When none is any better the fit goes on from the last one taken, or, to the bit, from where it was.
+Between two :mod:`parts <dpsvi.estimators.between_parts>` the components are looked at on a sample
+of the items, at most `SAMPLE` or 20 a component.  The fit so far, and each of the :mod:`proposals
+<dpsvi.families.mixtures.moves>`, get a few steps of coordinate ascent on the sample; a proposal is
+taken if it then has the higher ELBO, and the next ones go on from it.  When none is any better the
+fit goes on from the last one taken, or, to the bit, from where it was.
 
 A sample stands for all items.  Counted as all of them, its noise would look like components, and
 pay for births; counted as what it is, components that are small in it would look like noise, and
@@ -46,7 +46,7 @@ def sweep(state, items, total) -> None:
 class Restructuring(BetweenParts):
     """The part of an estimator that moves components where that raises the ELBO.
 
-    Besides what :class:`~dpsvi.estimators.between_parts.BetweenParts` wants it defines
+    It has parameters `incremental` and `n_components`, and defines
 
     * ``_look(items, state, rng) -> view`` of a sample of items: with ``view.items``, and with
       ``view.points``, (n, D), ``view.weight``, (n,) or None, for
@@ -55,6 +55,14 @@ class Restructuring(BetweenParts):
     * ``_try(view, resp, total) -> Trial``: coordinate ascent from the best parameters for these
       responsibilities, where the sample counts as `total` items.
     """
+
+    def _check_restructure(self) -> None:
+        super()._check_restructure()
+        if self.restructure and self.incremental:
+            raise ValueError(
+                "restructure=True needs incremental=False: the passes that remember begin when "
+                "components stay where they are; warm_start=True lets them follow in another fit"
+            )
 
     def _sample_size(self, items) -> int:
         """How many items are enough."""

@@ -1,15 +1,17 @@
-"""Topics that are merged, deleted and born while an HDP is fitted.
+"""Topics that are merged, deleted and born while an HDP is fitted with the mean-field step.
 
-The collapsed step has no ELBO, and that of mean field would rather have too few topics of text.  So
-a move is judged by what topics are for: they predict one half of a document from the other, its own
-counts left out (:mod:`dpsvi.families.topics.without_own`).  Of two sets of topics the one with more
-must be better, by more than chance and than anybody would notice; else the one with fewer is taken.
+That step empties topics, and no step fills an empty one again: once topics say what documents are
+about, one that says less finds no tables.  So mean field keeps too few of text, and only a birth
+mends that.  The bound of mean field would rather have fewer, so a move is judged by what topics are
+for: they predict one half of a document from the other, its own counts left out
+(:mod:`dpsvi.families.topics.without_own`).
 
 Moves change columns of topics and tables: a merge adds two of them, a delete shares the counts of
 each word among the others as these have the word, a birth divides them
-(:mod:`dpsvi.models.hdp.splits`).  Of each kind first the likeliest is tried, then twice as many at
-once, until they do not pay.  Topics are so refined by passes that a fit makes anyway (Bryant and
-Sudderth 2012; Hughes and Sudderth 2013).
+(:mod:`dpsvi.models.hdp.splits`).  Of each kind the likeliest is tried, then the likeliest two, four
+and so on.  As many topics are merged or deleted as bring no loss that anybody would notice; as many
+are born as predict best, if that is better by more than chance.  The passes that a fit makes anyway
+refine them (Bryant and Sudderth 2012; Hughes and Sudderth 2013).
 """
 
 from __future__ import annotations
@@ -23,41 +25,49 @@ from dpsvi.models.hdp.splits import splits
 from dpsvi.models.hdp.sticks import count_tables
 from dpsvi.training.state import State
 
-SURE = 2.0  # standard errors by which more topics must be better
-NOTICED = 1e-4  # nats a token by which they must be better
+SURE = 2.0  # standard errors by which births must be better
+NOTICED = 1e-4  # nats a token: a gain that is less is none, and so is a loss
 
 
 class Moving(BetweenParts):
     """The part of the estimator that moves topics."""
 
-    _remembers = "keep_responsibilities"
+    def _check_restructure(self) -> None:
+        super()._check_restructure()
+        if self.restructure and self.local_step != "mean_field":
+            raise ValueError(
+                f"restructure=True needs local_step='mean_field', got {self.local_step!r}, which "
+                "leaves no topic of text empty"
+            )
 
     def _restructure(self, items) -> None:
         seed, before = [self._seed, self._state.step], self._state
-        taken, known = before, None
+        taken, known = before, self._judge(before, items, seed)
         for kind in KINDS:
             taken, known, n_moves = self._most_that_pay(kind, items, taken, known, seed)
             self.moves_[kind] += n_moves
         if taken is not before:
             self._state = self._with_rows(before, taken.shared.rows, self._n_threads)
 
-    def _most_that_pay(self, kind, items, state, known, seed):
-        """The state after moves of a kind, its log-likelihoods, and how many moves were made."""
+    def _most_that_pay(self, kind, items, state, before, seed):
+        """The state after moves of a kind, how it is judged, and how many moves were made."""
         moves, change = self._candidates(kind, state, items)
-        if known is None:
-            known = self._judge(state, items, seed)
-        before, taken, n_taken = known, state, 0
-        while n_taken < len(moves):
-            n = min(max(1, 2 * n_taken), len(moves))
+        best, n = (state, before, 0), 0
+        while self._agree(n < len(moves)):
+            n = min(max(1, 2 * n), len(moves))
             rows = state.learned()
             change(rows, moves[:n])
             trial = self._with_rows(state, rows)
             found = self._judge(trial, items, seed)
-            pays = better(found, known) if kind == "birth" else not better(before, found)
-            if not self._agree(pays):
+            if kind == "birth":
+                pays = surely_better(found, before) and found[0].sum() > best[1][0].sum()
+            else:
+                pays = no_worse(found, before)
+            if self._agree(pays):
+                best = trial, found, n
+            elif kind != "birth":
                 break
-            taken, known, n_taken = trial, found, n
-        return taken, known, n_taken
+        return best
 
     def _judge(self, state, items, seed) -> np.ndarray:
         """Log-likelihood of each document of a sample, and the tokens it is of, (2, n)."""
@@ -88,11 +98,16 @@ class Moving(BetweenParts):
         return State.resume(state.model, rows, n_threads, step=state.step, items=state.items)
 
 
-def better(more, fewer) -> bool:
-    """Whether these log-likelihoods are such that more topics pay."""
-    gains = (more - fewer)[0]
-    margin = max(SURE * np.sqrt(len(gains)) * gains.std(), NOTICED * more[1].sum())
-    return bool(gains.sum() > margin)
+def surely_better(found, before) -> bool:
+    """Whether these predict more than those, by more than chance and by what would be noticed."""
+    gains = (found - before)[0]
+    chance = SURE * np.sqrt(len(gains)) * gains.std()
+    return bool(gains.sum() > max(chance, NOTICED * before[1].sum()))
+
+
+def no_worse(found, before) -> bool:
+    """Whether these predict as much as those, but for what nobody would notice."""
+    return bool((found - before)[0].sum() > -NOTICED * before[1].sum())
 
 
 def most_alike(basis, used) -> list[tuple[int, int]]:

@@ -54,13 +54,11 @@ def splits(basis, alpha, items: Items, topics, eta: float, n_jobs: int = 1) -> l
         basis, alpha, items, digamma=True, tol=1e-3, n_sweeps=50, n_jobs=n_jobs
     )
     document = np.repeat(np.arange(count(items)), np.diff(items.offsets))
-    tokens = np.maximum(gamma - alpha, 0.0)
-    theta = gamma / gamma.sum(axis=1, keepdims=True)
-    ratio = items.value / _norms(basis, theta, document, items.index)
+    ratio = items.value / _norms(basis, gamma, document, items.index)
     found = []
     for k in topics:
-        own = np.flatnonzero((tokens[:, k] >= LEAST)[document])
-        counts = ratio[own] * theta[document[own], k] * basis[items.index[own], k]
+        own = np.flatnonzero((gamma[:, k] - alpha[k] >= LEAST)[document])
+        counts = ratio[own] * gamma[document[own], k] * basis[items.index[own], k]
         documents, d = np.unique(document[own], return_inverse=True)
         words, w = np.unique(items.index[own], return_inverse=True)
         if len(documents) >= FEWEST and len(words) > 1:
@@ -68,12 +66,12 @@ def splits(basis, alpha, items: Items, topics, eta: float, n_jobs: int = 1) -> l
     return sorted(found, key=lambda split: -split.gain)
 
 
-def _norms(basis, theta, document, index):
-    """sum_k theta_dk beta_wk of every word of every document."""
+def _norms(basis, gamma, document, index):
+    """sum_k gamma_dk beta_wk of every word of every document."""
     norms = np.empty(len(index))
     for first in range(0, len(index), _PART):
         part = slice(first, first + _PART)
-        norms[part] = np.einsum("ik,ik->i", theta[document[part]], basis[index[part]])
+        norms[part] = np.einsum("ik,ik->i", gamma[document[part]], basis[index[part]])
     return norms
 
 

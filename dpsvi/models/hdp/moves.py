@@ -16,17 +16,29 @@ refine them (Bryant and Sudderth 2012; Hughes and Sudderth 2013).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from dpsvi.estimators.between_parts import KINDS, BetweenParts
 from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.families.topics.without_own import WithoutOwn
-from dpsvi.models.hdp.splits import splits
+from dpsvi.models.hdp.splits import Split, splits
 from dpsvi.models.hdp.sticks import count_tables
+from dpsvi.training.items import count, take
 from dpsvi.training.state import State
 
 SURE = 2.0  # standard errors by which births must be better
 NOTICED = 1e-4  # nats a token: a gain that is less is none, and so is a loss
+JUDGES = 5  # one of so many documents judges moves
+
+
+class Birth(NamedTuple):
+    """A topic that is split, and where the new one is."""
+
+    split: Split
+    place: int
+    pair: tuple[int, int] | tuple[()]  # topics that are merged to make room
 
 
 class Moving(BetweenParts):
@@ -41,26 +53,29 @@ class Moving(BetweenParts):
             )
 
     def _restructure(self, items) -> None:
-        seed, before = [self._seed, self._state.step], self._state
-        taken, known = before, self._judge(before, items, seed)
+        rng, before = np.random.default_rng([self._seed, self._state.step]), self._state
+        order = rng.permutation(count(items)).astype(np.int32)
+        judges, others = np.split(order, [-(-len(order) // JUDGES)])
+        judges, others = take(items, np.sort(judges)), take(items, np.sort(others))
+        taken, known = before, self._judge(before, judges)
         for kind in KINDS:
-            taken, known, n_moves = self._most_that_pay(kind, items, taken, known, seed)
+            moves, change = self._candidates(kind, taken, others)
+            taken, known, n_moves = self._most_that_pay(kind, moves, change, judges, taken, known)
             self.moves_[kind] += n_moves
         if taken is not before:
             self._state = self._with_rows(before, taken.shared.rows, self._n_threads)
 
-    def _most_that_pay(self, kind, items, state, before, seed):
-        """The state after moves of a kind, how it is judged, and how many moves were made."""
-        moves, change = self._candidates(kind, state, items)
+    def _most_that_pay(self, kind, moves, change, judges, state, before):
+        """The state after some of these moves, how it is judged, and how many were made."""
         best, n = (state, before, 0), 0
         while self._agree(n < len(moves)):
             n = min(max(1, 2 * n), len(moves))
             rows = state.learned()
             change(rows, moves[:n])
             trial = self._with_rows(state, rows)
-            found = self._judge(trial, items, seed)
+            found = self._judge(trial, judges)
             if kind == "birth":
-                pays = surely_better(found, before) and found[0].sum() > best[1][0].sum()
+                pays = surely_better(found, before) and found.sum() > best[1].sum()
             else:
                 pays = no_worse(found, before)
             if self._agree(pays):
@@ -69,13 +84,13 @@ class Moving(BetweenParts):
                 break
         return best
 
-    def _judge(self, state, items, seed) -> np.ndarray:
-        """Log-likelihood of each document of a sample, and the tokens it is of, (2, n)."""
-        rng = np.random.default_rng(seed)
-        without = WithoutOwn(state, items, self.n_components, rng, self._n_threads)
+    def _judge(self, state, judges) -> np.ndarray:
+        """What each document adds to the log-likelihood of a token, in nats."""
+        without = WithoutOwn(
+            state, judges, self.n_components, np.random.default_rng(self._seed), self._n_threads
+        )
         part = without.part(0, len(without))
-        tokens = np.add.reduceat(np.append(part.hidden.value, 0.0), part.hidden.offsets[:-1])
-        return np.stack([part.log_likelihoods(self._alpha(state)), tokens])
+        return part.log_likelihoods(self._alpha(state)) / max(1.0, part.n_hidden)
 
     def _candidates(self, kind, state, items):
         """Moves of a kind, the likeliest first, and the function that makes some of them."""
@@ -84,14 +99,13 @@ class Moving(BetweenParts):
         if kind == "delete":
             return used[np.argsort(tables[used], kind="stable")][:-1].tolist(), delete
         basis, _ = self._basis(state, mean_field=False)
+        pairs = most_alike(basis, used)
         if kind == "merge":
-            return most_alike(basis, used), merge
-        free = np.setdiff1d(np.arange(self.n_components), used)
-        if not len(free):
-            return [], divide
+            return pairs, merge
         alpha, eta = self._alpha(state).astype(FLOAT), self._used_priors(state.model)[1]
         found = splits(basis, alpha, items, used, eta, self._n_threads)
-        return list(zip(found, free.tolist(), strict=False)), divide
+        free = np.setdiff1d(np.arange(self.n_components), used)
+        return births(found, free.tolist(), pairs), divide
 
     @staticmethod
     def _with_rows(state, rows, n_threads=1) -> State:
@@ -99,15 +113,14 @@ class Moving(BetweenParts):
 
 
 def surely_better(found, before) -> bool:
-    """Whether these predict more than those, by more than chance and by what would be noticed."""
-    gains = (found - before)[0]
-    chance = SURE * np.sqrt(len(gains)) * gains.std()
-    return bool(gains.sum() > max(chance, NOTICED * before[1].sum()))
+    """Whether documents are better predicted, by more than chance and by what would be noticed."""
+    gains = found - before
+    return bool(gains.sum() > max(SURE * np.sqrt(len(gains)) * gains.std(), NOTICED))
 
 
 def no_worse(found, before) -> bool:
-    """Whether these predict as much as those, but for what nobody would notice."""
-    return bool((found - before)[0].sum() > -NOTICED * before[1].sum())
+    """Whether documents are predicted as well, but for what nobody would notice."""
+    return bool((found - before).sum() > -NOTICED)
 
 
 def most_alike(basis, used) -> list[tuple[int, int]]:
@@ -121,6 +134,22 @@ def most_alike(basis, used) -> list[tuple[int, int]]:
             paired.update(pair)
             pairs.append(pair)
     return pairs
+
+
+def births(found, free, pairs) -> list[Birth]:
+    """A place for each of these splits: an empty topic, or that of one that is merged."""
+    born, busy = [], set()
+    for split in found:
+        if split.topic in busy:
+            continue
+        pair = ()
+        if len(born) >= len(free):
+            fit = (p for p in pairs if busy.isdisjoint(p) and split.topic not in p)
+            if not (pair := next(fit, ())):
+                continue
+        busy.update((split.topic, *pair))
+        born.append(Birth(split, pair[1] if pair else free[len(born)], pair))
+    return born
 
 
 def merge(rows, pairs) -> None:
@@ -138,9 +167,10 @@ def delete(rows, topics) -> None:
     words += gone * words / np.maximum(words.sum(axis=1, keepdims=True), 1e-30)
 
 
-def divide(rows, births) -> None:
+def divide(rows, born) -> None:
     """Let a part of each topic that is split be another one's."""
-    for split, new in births:
+    for split, new, pair in born:
+        merge(rows, [pair] if pair else [])
         share = np.full(len(rows), split.rest, rows.dtype)
         share[split.words] = split.share
         part = share * rows[:, split.topic]

@@ -37,7 +37,8 @@ class BetweenParts:
         if not self.restructure:
             super()._train_to_end(items, rng, monitor)
             return
-        self.moves_ = dict.fromkeys(KINDS, 0)
+        none = dict.fromkeys(KINDS, 0)
+        self.moves_ = none | (self._resumed_phase() or {}).get("moves", {})
         try:
             if self.max_iter == "auto":
                 super()._train_to_end(items, rng, monitor)
@@ -66,4 +67,6 @@ class BetweenParts:
             self._restructure(items)
             monitor.add_seconds(time.perf_counter() - began)
             state = self._state
+        if self.restructure and phase is not None:
+            phase = {**phase, "moves": dict(self.moves_)}
         return super()._train(state, items, n_passes, rng, monitor, total, phase)

@@ -6,9 +6,9 @@ mends that.  The bound of mean field would rather have fewer, so a move is judge
 for: they predict one half of a document from the other, its own counts left out
 (:mod:`dpsvi.families.topics.without_own`).
 
-Moves change columns of topics and tables: a merge adds two of them, a delete shares the counts of
-each word among the others as these have the word, a birth divides them
-(:mod:`dpsvi.models.hdp.splits`).  Of each kind the likeliest is tried, then the likeliest two, four
+Moves change columns of topics and tables: a merge adds two of them, a birth divides one
+(:mod:`dpsvi.models.hdp.splits`), a delete shares the counts of each word among the other topics as
+these have the word.  Of each kind the likeliest is tried, then the likeliest two, four
 and so on.  As many topics are merged or deleted as bring no loss that anybody would notice; as many
 are born as predict best, if that is better by more than chance.  The passes that a fit makes anyway
 refine them (Bryant and Sudderth 2012; Hughes and Sudderth 2013).
@@ -53,6 +53,7 @@ class Moving(BetweenParts):
             )
 
     def _restructure(self, items) -> None:
+        """Make the moves that pay, and count them in `moves_`."""
         rng, before = np.random.default_rng([self._seed, self._state.step]), self._state
         order = rng.permutation(count(items)).astype(np.int32)
         judges, others = np.split(order, [-(-len(order) // JUDGES)])
@@ -115,7 +116,9 @@ class Moving(BetweenParts):
 def surely_better(found, before) -> bool:
     """Whether documents are better predicted, by more than chance and by what would be noticed."""
     gains = found - before
-    return bool(gains.sum() > max(SURE * np.sqrt(len(gains)) * gains.std(), NOTICED))
+    if len(gains) < 2:  # nothing says how much is chance
+        return False
+    return bool(gains.sum() > max(SURE * np.sqrt(len(gains)) * gains.std(ddof=1), NOTICED))
 
 
 def no_worse(found, before) -> bool:
@@ -160,11 +163,15 @@ def merge(rows, pairs) -> None:
 
 
 def delete(rows, topics) -> None:
-    """Share what these topics have among the others, each word as these have it."""
-    words = rows[:-1]
-    gone = words[:, topics].sum(axis=1, keepdims=True)
+    """Share the words of these topics among the others, as these have them.
+
+    What none of the others has goes by their tables.
+    """
+    gone = rows[:-1, topics].sum(axis=1, keepdims=True)
     rows[:, topics] = 0
-    words += gone * words / np.maximum(words.sum(axis=1, keepdims=True), 1e-30)
+    share, tables = np.split(np.maximum(rows, 0), [-1])
+    share = np.where(share.any(axis=1, keepdims=True), share, tables)
+    rows[:-1] += gone * share / share.sum(axis=1, keepdims=True)
 
 
 def divide(rows, born) -> None:

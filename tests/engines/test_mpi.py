@@ -71,6 +71,22 @@ def test_kept_responsibilities_on_three_ranks(kind, model, options, fit):
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
+def test_topics_are_moved_alike_on_both_ranks(kind, fit):
+    """A master and one worker, B = 1: each looks for moves, and a serial fit makes the same."""
+    settings = {"max_iter": 6, "local_steps": 1, "n_components": 20}
+    given = [f"{key}={value}" for key, value in settings.items()]
+    ranks = fit(kind, 2, "hdp", *given, 'local_step="mean_field"', "restructure=true")
+    X, estimator = mpi_fit.problem("hdp")
+    estimator.set_params(engine="serial", local_step="mean_field", restructure=True, **settings)
+    estimator.fit(X[:-200])
+    for rank in ranks:
+        assert rank["moves"] == ranks[0]["moves"] and rank["bits"] == ranks[0]["bits"]
+        assert rank["items"] == 6 * 1300
+    assert sum(ranks[0]["moves"].values()) > 0
+    assert ranks[0]["score"] == pytest.approx(estimator.score(X[-200:]), abs=0.01)
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
 def test_warm_documents_on_three_ranks(kind, fit, alone):
     ranks = fit(kind, 3, "mean_field", "max_iter=6", "warm_documents=true")
     assert ranks[0]["bits"] == ranks[1]["bits"] == ranks[2]["bits"]

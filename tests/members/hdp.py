@@ -55,10 +55,14 @@ MEMBER = Member(
             dict(local_step="mean_field", keep_responsibilities=True),
             "keep_responsibilities needs local_step='collapsed', got 'mean_field'",
         ),
+        (dict(restructure=True), "restructure=True needs local_step=.mean_field., got .collapsed."),
+        (dict(local_step="mean_field", restructure="birth"), "restructure must be .* got .birth."),
         (dict(max_doc_update_iter=0), "max_doc_update_iter must be an integer >= 1, got 0"),
     ],
     others=dict(n_components=5),
-    phases=(dict(keep_responsibilities=True),),
+    phases=(
+        dict(keep_responsibilities=True), dict(local_step="mean_field", restructure=True),
+    ),  # fmt: skip
     laws=laws,
     means=means,
     monotone=False,

@@ -49,7 +49,7 @@ def main(out, model, *settings):
         "step": state.step, "items": state.items, "sum": total(state),
         "bits": state.natural().tobytes().hex()[:4000], "score": estimator.score(X[-200:]),
         "staleness": estimator.exchanges_.get("staleness", {}),
-        "size": MPI.COMM_WORLD.Get_size(),
+        "size": MPI.COMM_WORLD.Get_size(), "moves": getattr(estimator, "moves_", None),
     }  # fmt: skip
     with open(f"{out}-{MPI.COMM_WORLD.Get_rank()}.json", "w") as file:
         json.dump(facts, file)

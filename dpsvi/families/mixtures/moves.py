@@ -1,13 +1,8 @@
 """Merges, deletes and births of components, as proposals: responsibilities that may be better ones.
 
-Coordinate ascent moves components by little steps, and never one from a cluster that has two of
-them to one that shares a component with another.  Such a change of many responsibilities at once is
-a move (Ueda and others 2000; Hughes and Sudderth 2013):
-
-* *merge*: a component gets all that another one is responsible for, as well as its own;
-* *delete*: what a component is responsible for is shared by the others as they fit;
-* *birth*: a component without points gets a part of what another one is responsible for.  Where
-  there is none the two that are most alike are merged first.
+The kinds are those of :mod:`dpsvi.estimators.between_parts` (Ueda and others 2000; Hughes and
+Sudderth 2013).  Where there is no component without points for a birth, the two that are most alike
+are merged first.
 
 Nothing here knows what a component is made of, or whether a proposal is any good:
 :mod:`dpsvi.families.mixtures.restructuring` tries them.
@@ -20,7 +15,6 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import entr
 
-KINDS = "merge", "delete", "birth"
 _TRIES = 2  # of merges and of births
 
 

@@ -1,11 +1,10 @@
-"""Moves of components between the parts of a fit, of which only those are made that pay.
+"""Moves of components between the parts of a fit, of which only those that raise the ELBO are made.
 
-A fit with ``restructure=True`` makes parts of 1, 1, 2, 4, 8, ... passes, or those of
-``max_iter="auto"``.  Between two, while as many passes are left as have been made, the components
-are looked at on a sample of the items, at most `SAMPLE` or 20 a component.  The fit so far, and
-each of the :mod:`proposals <dpsvi.families.mixtures.moves>`, get a few steps of coordinate ascent
-on the sample; a proposal is taken if it then has the higher ELBO, and the next ones go on from it.
-When none is any better the fit goes on from the last one taken, or, to the bit, from where it was.
+Between two :mod:`parts <dpsvi.estimators.between_parts>` the components are looked at on a sample
+of the items, at most `SAMPLE` or 20 a component.  The fit so far, and each of the :mod:`proposals
+<dpsvi.families.mixtures.moves>`, get a few steps of coordinate ascent on the sample; a proposal is
+taken if it then has the higher ELBO, and the next ones go on from it.  When none is any better the
+fit goes on from the last one taken, or, to the bit, from where it was.
 
 A sample stands for all items.  Counted as all of them, its noise would look like components, and
 pay for births; counted as what it is, components that are small in it would look like noise, and
@@ -14,14 +13,13 @@ pay for merges.  So a move must raise the ELBO counted both ways.
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 import numpy as np
 
 from dpsvi.engines import fit
-from dpsvi.errors import check_flag
-from dpsvi.families.mixtures.moves import KINDS, proposals
+from dpsvi.estimators.between_parts import BetweenParts
+from dpsvi.families.mixtures.moves import proposals
 from dpsvi.training.items import count, take
 from dpsvi.training.schedules import constant
 from dpsvi.training.state import State
@@ -45,10 +43,10 @@ def sweep(state, items, total) -> None:
     )  # fmt: skip
 
 
-class Restructuring:
-    """The part of an estimator that moves components.
+class Restructuring(BetweenParts):
+    """The part of an estimator that moves components where that raises the ELBO.
 
-    It has parameters `restructure`, `incremental` and `n_components`, and defines
+    It has parameters `incremental` and `n_components`, and defines
 
     * ``_look(items, state, rng) -> view`` of a sample of items: with ``view.items``, and with
       ``view.points``, (n, D), ``view.weight``, (n,) or None, for
@@ -58,50 +56,13 @@ class Restructuring:
       responsibilities, where the sample counts as `total` items.
     """
 
-    moves_: dict[str, int]
-
     def _check_restructure(self) -> None:
-        check_flag("restructure", self.restructure)
+        super()._check_restructure()
         if self.restructure and self.incremental:
             raise ValueError(
                 "restructure=True needs incremental=False: the passes that remember begin when "
                 "components stay where they are; warm_start=True lets them follow in another fit"
             )
-
-    def _train_to_end(self, items, rng, monitor) -> None:
-        if not self.restructure:
-            super()._train_to_end(items, rng, monitor)
-            return
-        self.moves_ = dict.fromkeys(KINDS, 0)
-        try:
-            if self.max_iter == "auto":
-                super()._train_to_end(items, rng, monitor)
-            else:
-                self._train_parts(items, rng, monitor)
-        except KeyboardInterrupt as interrupt:  # between two calls of the engine
-            self._interrupt(interrupt, self._state)
-
-    def _train_parts(self, items, rng, monitor) -> None:
-        phase = self._resumed_phase() or {"done": 0, "parts": 0}
-        for _ in range(phase["parts"]):  # as before the fit was interrupted
-            self._seed_of_passes(rng)
-        while True:
-            done = phase["done"]
-            n_passes = min(max(done, 1), self.max_iter - done)
-            ended = self._train(self._state, items, n_passes, rng, monitor, phase=phase)
-            phase = {"done": done + n_passes, "parts": phase["parts"] + 1}
-            if ended or phase["done"] >= self.max_iter:
-                return
-
-    def _train(self, state, items, n_passes, rng, monitor, total=None, phase=None) -> bool:
-        done = 0 if phase is None else phase["done"]
-        enough = self.max_iter == "auto" or 2 * done <= self.max_iter
-        if self.restructure and done and enough and self._checkpoint is None:
-            began = time.perf_counter()
-            self._restructure(items)
-            monitor.add_seconds(time.perf_counter() - began)
-            state = self._state
-        return super()._train(state, items, n_passes, rng, monitor, total, phase)
 
     def _sample_size(self, items) -> int:
         """How many items are enough."""

@@ -28,6 +28,7 @@ from dpsvi.families.topics.fit import TopicEstimator
 from dpsvi.families.topics.inference import fitted_property
 from dpsvi.families.topics.kept import KeptPasses
 from dpsvi.models.hdp.model import make_model, with_responsibilities
+from dpsvi.models.hdp.moves import Moving
 from dpsvi.models.hdp.options import options_of
 from dpsvi.models.hdp.sticks import count_tables, expected_weights, sticks
 
@@ -46,7 +47,7 @@ DEFAULTS = {
     "documents", without=("n_init",), batch_size=None, max_iter=10, learning_decay=None,
     learning_offset=4.0,
 )  # fmt: skip
-class DPSVIHDP(KeptPasses, TopicEstimator):
+class DPSVIHDP(Moving, KeptPasses, TopicEstimator):
     """Hierarchical Dirichlet process topic model by (asynchronous) stochastic VI.
 
     Parameters
@@ -73,6 +74,11 @@ class DPSVIHDP(KeptPasses, TopicEstimator):
         Batch CVB0 in the last tenth of the passes, two at least but never the first, as
         :class:`dpsvi.DPSVILDA` has it: each (document, word) pair keeps its responsibilities
         (2 T bytes).  Topics and tables are then the sums of what is kept.  Collapsed step only.
+    restructure : bool, default=False
+        Between passes of `fit`, after the first 1, 2, 4, 8, ... of them and in the first half,
+        topics are merged, deleted and born where halves of documents are then predicted as well
+        or better from the other halves (:mod:`dpsvi.models.hdp.moves`).  With the collapsed step
+        it is a ValueError: that step leaves no topic of text empty.  Streams have no such moves.
     max_doc_update_iter : int or None, default=None
         Most inner iterations on a document in a step; None is 7 for the collapsed and 10 for the
         mean-field step.
@@ -106,6 +112,9 @@ class DPSVIHDP(KeptPasses, TopicEstimator):
         exp(E[log beta]).
     bound_ : float
         Variational perplexity of at most 1,000 training documents, given the mean of sigma(V).
+    moves_ : dict
+        With `restructure`, how many moves the last `fit` made: ``"merge"``, ``"delete"`` and
+        ``"birth"``.
     {fitted}
 
     Notes
@@ -128,7 +137,7 @@ class DPSVIHDP(KeptPasses, TopicEstimator):
     ----------
     Wang, Paisley, Blei (2011), AISTATS.  Teh, Jordan, Beal, Blei (2006), JASA 101.
     Teh, Kurihara, Welling (2008), NIPS 20.  Sato, Kurihara, Nakagawa (2012), KDD.
-    Hoffman, Blei, Wang, Paisley (2013), JMLR 14.
+    Hoffman, Blei, Wang, Paisley (2013), JMLR 14.  Bryant, Sudderth (2012), NIPS 25.
 
     Examples
     --------
@@ -152,7 +161,7 @@ class DPSVIHDP(KeptPasses, TopicEstimator):
         doc_concentration: float | Literal["auto"] = "auto", topic_concentration: float = 1.0,
         topic_word_prior: float | Literal["auto"] | None = None,
         local_step: Literal["collapsed", "mean_field"] = "collapsed",
-        keep_responsibilities: bool = False,
+        keep_responsibilities: bool = False, restructure: bool = False,
         max_doc_update_iter: int | None = None, mean_change_tol: float = 0.005,
         grow_vocabulary: bool = False, vectorizer: Any = None,
         **run: Unpack[BatchOptions],
@@ -164,6 +173,7 @@ class DPSVIHDP(KeptPasses, TopicEstimator):
         self.topic_word_prior = topic_word_prior
         self.local_step = local_step
         self.keep_responsibilities = keep_responsibilities
+        self.restructure = restructure
         self.max_doc_update_iter = max_doc_update_iter
         self.mean_change_tol = mean_change_tol
         self.grow_vocabulary = grow_vocabulary
@@ -182,6 +192,7 @@ class DPSVIHDP(KeptPasses, TopicEstimator):
         check_flag("keep_responsibilities", self.keep_responsibilities)
         if self.keep_responsibilities:
             self._check_keeps()
+        self._check_restructure()
 
     def _first_alpha(self) -> float:
         return DOC_CONCENTRATION if self._learns("doc_concentration") else self.doc_concentration

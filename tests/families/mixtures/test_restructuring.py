@@ -5,8 +5,9 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from dpsvi import DPSVIDPMixture, DPSVIGaussianMixture, VirtualCluster
+from dpsvi.estimators.between_parts import KINDS
 from dpsvi.families.mixtures import estimator, restructuring
-from dpsvi.families.mixtures.moves import KINDS, _split, proposals
+from dpsvi.families.mixtures.moves import _split, proposals
 from dpsvi.training.items import count
 
 MIXTURES = pytest.mark.parametrize("mixture", [DPSVIGaussianMixture, DPSVIDPMixture])

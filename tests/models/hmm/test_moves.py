@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from dpsvi import DPSVIHMM
-from dpsvi.families.mixtures.moves import KINDS
+from dpsvi.estimators.between_parts import KINDS
 from dpsvi.families.mixtures.restructuring import Restructuring
 from dpsvi.models.hmm import emissions
 from dpsvi.training.items import count

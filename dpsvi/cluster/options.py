@@ -113,13 +113,15 @@ class Cluster:
     def n_sharing(self, n_workers: int) -> int:
         """How many of so many workers step on parameters that a master has for all of them.
 
+        One where a strategy has other parameters, or no use for rates.
+
         Examples
         --------
         >>> Cluster().n_sharing(8), Cluster(strategy="local_sgd").n_sharing(8)
         (8, 1)
         """
         kind = strategies.get(self.strategy)
-        return 1 if kind.topology == "peers" or kind.replicas else n_workers
+        return 1 if kind.topology == "peers" or kind.replicas or kind.one_pass else n_workers
 
     def make_strategy(self) -> Any:
         """A new strategy for one fit.

@@ -21,7 +21,7 @@ RUN_ATTRIBUTES = """\
         ``order`` in which a master heard of its workers, for ``VirtualCluster(replay=...)``.  Else
         ``threads``: how many steps were made with so many of them at work.
     n_iter_, n_batch_iter_ : int
-        Passes and steps done.
+        Passes and steps done; where workers share batches, whole ones.
 """
 
 

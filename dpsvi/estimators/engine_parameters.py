@@ -46,7 +46,8 @@ _TEXT = """\
         None: B and p are what they were set to, and nobody waits.  ``"auto"``: 0.3 for decreasing
         rates, None for a constant one.
     batch_size : int, >= 1, default={batch_size}
-        {Items} in a step, S.  Topic models may leave it to the fit: None.
+        {Items} in a step, S.  Topic models may leave it to the fit: None.  Workers may then share
+        it (:class:`dpsvi.DPSVILDA`).
     max_batch_size : int, >= batch_size, or None, default=None
         Of `fit`: batches, and with them the rate, double up to this size as the curvature falls
         (:mod:`dpsvi.training.absa`), which is looked at after every pass; ``exchanges_["growth"]``

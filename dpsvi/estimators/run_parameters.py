@@ -125,8 +125,8 @@ class RunParameters:
         """Items of a step of a fit to `n_items`, or of a pass over the next ones of a stream."""
         return self.batch_size
 
-    def _parts(self, passes, stream=False) -> float:
-        """Steps of `passes` that a batch of one process would be; workers may share it."""
+    def _parts(self, n_items, batch_size, stream=False) -> float:
+        """Steps of so many items that a batch of one process would be; workers may share it."""
         return 1.0
 
     def _schedule(self, passes=None, stream=False):

@@ -119,9 +119,8 @@ class Training(RunParameters):
         """Bring `state` and `monitor` to where the fit goes on from, once."""
         checkpoint, self._checkpoint = self._checkpoint, None
         monitor.restore(checkpoint.meta["fit"]["monitor"])
-        # A size that is left to the fit, which workers may share, is that of the checkpoint.
-        batch_size = self.batch_size and self._resolve_batch_size(n_items)
-        return restore(checkpoint, state, n_passes, batch_size, n_items)
+        # Unless the user gives a size, steps stay as large as they were.
+        return restore(checkpoint, state, n_passes, self.batch_size, n_items)
 
     def _train(self, state, items, n_passes, rng, monitor, total=None, phase=None) -> bool:
         """Run `n_passes` over `items`; True when the fit is to end here.
@@ -133,9 +132,14 @@ class Training(RunParameters):
         n_items, stream = len(items.offsets) - 1, total is not None
         batch_size = self._resolve_batch_size(n_items, stream)
         seed = self._seed_of_passes(rng)
-        start = Snapshot(state, Ledger(n_items, batch_size, n_passes, seed, 1, state.step), 0)
-        if self._checkpoint is not None:
+        if self._checkpoint is None:
+            # Between fits the clock counts whole batches, since others may share them then.
+            state.step = round(state.step * self._parts(n_items, batch_size, stream))
+            passes = Ledger(n_items, batch_size, n_passes, seed, 1, state.step)
+            start = Snapshot(state, passes, 0)
+        else:
             start = self._restore_checkpoint(state, n_items, n_passes, monitor)
+        parts = self._parts(n_items, start.passes.batch_size, stream)
         self.exchanges_ = {}
         if stream:
             schedule = self._stream_schedule(start.passes, state.model)
@@ -143,9 +147,9 @@ class Training(RunParameters):
             schedule = self._schedule(start.passes)
         job = Job(
             state, items, start.passes, schedule, self._n_threads, self.local_steps, total,
-            self._resolve_most_blind(state.model), self._parts(start.passes, stream),
-            min(1.0, self.evaluate_every), monitor, seconds=start.seconds, cluster=self.cluster,
-            strategy_state=start.strategy_state, report=self.exchanges_,
+            self._resolve_most_blind(state.model), parts, min(1.0, self.evaluate_every), monitor,
+            seconds=start.seconds, cluster=self.cluster, strategy_state=start.strategy_state,
+            report=self.exchanges_,
         )  # fmt: skip
         engine = self._engine()
         carry_out = self._carry_out(job) if not stream else engine.fit
@@ -172,6 +176,8 @@ class Training(RunParameters):
         except KeyboardInterrupt as interrupt:
             self._interrupt(interrupt, state)
             return True
+        finally:
+            state.step = round(state.step / parts)
         monitor.start_phase()
         return ended or monitor.stopped
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi.base import Shared
-from dpsvi.errors import DivergedError, ModelFormatError
+from dpsvi.errors import DivergedError, ModelFormatError, check_number
 from dpsvi.files import io
 from dpsvi.training.job import Snapshot
 from dpsvi.training.ledger import Ledger
@@ -237,6 +237,7 @@ def restore(
                 raise ModelFormatError(
                     f"{checkpoint.path}: {name} was {meta[name]}, in this fit it is {mine}"
                 )
+        check_number("batch_size", meta["batch_size"], low=1, integer=True)
         for name, mine in (
             ("rows", shared.rows), ("hyper", model.hyper), ("prior", model.prior),
         ):  # fmt: skip

@@ -32,6 +32,11 @@ def total(state):
     return float(state.natural()[: state.model.shape[0] - state.model.common_rows].sum(dtype=float))
 
 
+def steps(report):
+    """Local steps of all workers that rank 0 has heard of."""
+    return sum(exchange.n_steps for exchange in report.get("exchanges", ()))
+
+
 def main(out, model, *settings):
     X, estimator = problem(model)
     given = {key: json.loads(value) for key, value in (pair.split("=") for pair in settings)}
@@ -46,7 +51,8 @@ def main(out, model, *settings):
 
     state = estimator._state
     facts = {
-        "step": state.step, "items": state.items, "sum": total(state),
+        "step": state.step, "steps": steps(estimator.exchanges_),
+        "items": state.items, "sum": total(state),
         "bits": state.natural().tobytes().hex()[:4000], "score": estimator.score(X[-200:]),
         "staleness": estimator.exchanges_.get("staleness", {}),
         "size": MPI.COMM_WORLD.Get_size(), "moves": getattr(estimator, "moves_", None),

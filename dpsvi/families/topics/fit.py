@@ -93,15 +93,15 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
 
     def _n_parts(self, whole: int) -> int:
         """In how many parts workers share a batch of so many documents."""
-        n_sharing = self._engine().n_sharing
-        if n_sharing is None or self.local_steps is not None or not self._free_schedule():
+        n_sharing, given = self._engine().n_sharing, (self.local_steps, self.max_batch_size)
+        if n_sharing is None or given != (None, None) or not self._free_schedule():
             return 1
         return max(1, min(MOST_PARTS, n_sharing(self.cluster), whole // FEWEST))
 
-    def _parts(self, passes, stream=False) -> float:
-        if passes is None or stream or self.batch_size is not None or not self._free_schedule():
+    def _parts(self, n_items, batch_size, stream=False) -> float:
+        if stream or self.batch_size is not None or not self._free_schedule():
             return 1.0
-        return self._default().batch_size(passes.n_items) / passes.batch_size
+        return max(1.0, self._default().batch_size(n_items) / batch_size)
 
     def _stream_total(self, items, going_on) -> float:
         most = self.total_samples
@@ -122,7 +122,9 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
             return super()._schedule()
         rate = self._scaled_rate(1.0)
         falling = self.early_stopping and not self._default().big_start
-        parts = self._parts(passes, stream)
+        parts = 1.0
+        if passes is not None:
+            parts = self._parts(passes.n_items, passes.batch_size, stream)
         if passes is None or (falling and not stream):  # who knows when the last third begins?
             usual = schedules.robbins_monro(self.learning_offset, DECAY, rate)
             return schedules.of_parts(usual, parts)

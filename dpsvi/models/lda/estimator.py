@@ -74,9 +74,10 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         only.  See the Notes on several processes.
     batch_size : int or None, default=None
         Documents in a step, S.  None follows from the corpus: 4 to 64, such that a pass has 256
-        steps (32 for the mean-field step) where there are documents for them.  With no step sizes
-        and `local_steps` given either, workers of a cluster share such a batch: a step has its
-        n-th part, an eighth of it and four documents at least, and that part of its rate.
+        steps (32 for the mean-field step) where there are documents for them.  Where neither
+        step sizes nor `local_steps` nor `max_batch_size` are given, workers share such a batch if
+        a master has their parameters: a step has its n-th part, an eighth of it and four
+        documents at least, and that part of its rate.
     max_doc_update_iter : int or None, default=None
         Most inner iterations on a document in a step.  None is 7 for the collapsed step, 14 in
         `partial_fit` with ``learning_decay=None``, which meets a document once, and 50 for the

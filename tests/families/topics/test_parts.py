@@ -10,6 +10,7 @@ from tools.mpiexec import EVERY_MPI
 
 from dpsvi import DPSVIHDP, DPSVILDA, Cluster, VirtualCluster
 from dpsvi.cluster.virtual import Timing
+from dpsvi.errors import ModelFormatError
 from dpsvi.families.topics.defaults import FEWEST, MOST_PARTS
 from dpsvi.models.lda.estimator import DEFAULTS
 from dpsvi.training.ledger import Ledger
@@ -42,13 +43,16 @@ def hdp(**params):
 
 
 def steps_a_pass(model):
-    return model._state.step / model.n_iter_
+    if "exchanges" not in model.exchanges_:
+        return model._state.step / model.n_iter_
+    return sum(e.n_steps for e in model.exchanges_["exchanges"]) / model.n_iter_
 
 
 @pytest.mark.parametrize(("n_workers", "parts"), [(1, 1), (2, 2), (3, 3), (16, MOST)])
 def test_workers_share_a_batch(corpora, n_workers, parts):
     model = lda(max_iter=2, **virtual(n_workers)).fit(corpora[0])
     assert steps_a_pass(model) == ceil(N / ceil(BATCH / parts))
+    assert model.n_batch_iter_ == 2 * N / BATCH, "whole batches"
 
 
 @pytest.mark.parametrize("n_items", [1, 300, 2225, 8355, 30_000, 10**7])
@@ -67,6 +71,7 @@ def test_parts_are_not_too_small(n_items, n_workers):
         ({"engine": "threads", "n_jobs": 2}, {}),
         (virtual(4, strategy="local_sgd"), {}),
         (virtual(4, strategy="push_sum"), {}),
+        (virtual(4), {"max_batch_size": 2 * BATCH}),
         (virtual(4), {"local_steps": 10}),
         (virtual(4), {"batch_size": BATCH}),
         (virtual(4), {"learning_decay": 0.7}),
@@ -77,7 +82,14 @@ def test_parts_are_not_too_small(n_items, n_workers):
 def test_what_is_given_or_alone_is_not_cut(corpora, where, params):
     """Replicas are alone, too: no other worker steps on their parameters."""
     model = lda(max_iter=2, **where, **params)
-    assert steps_a_pass(model.fit(corpora[0])) == ceil(N / BATCH)
+    assert model._resolve_batch_size(N) == BATCH
+    if "max_batch_size" not in params:
+        assert steps_a_pass(model.fit(corpora[0])) == ceil(N / BATCH)
+
+
+def test_where_rates_do_not_matter_batches_are_whole(corpora):
+    model = lda(max_iter=1, **virtual(4, strategy="sda")).fit(corpora[0])
+    assert steps_a_pass(model) == ceil(N / BATCH)
 
 
 @pytest.mark.parametrize("make", [lda, hdp])
@@ -131,6 +143,42 @@ def test_an_early_end_needs_no_plan(corpora):
     assert shared.score(test) == pytest.approx(serial.score(test), rel=0.02)
 
 
+def test_a_stream_goes_on_at_its_rate(corpora):
+    """The clock of a fit on workers is that of one in one process: what follows learns as fast."""
+    train, test = corpora
+    rates = []
+    for where in ({}, virtual(4)):
+        model = lda(**where).fit(train).set_params(engine="serial", cluster=None)
+        rates.append(model.partial_fit(test).history_[-1]["rate"])
+    assert rates[1] == pytest.approx(rates[0], rel=1e-6)
+
+
+def test_parts_of_a_fit_go_on_at_its_rate(corpora):
+    """Passes that keep responsibilities have a clock that goes on where the first passes ended."""
+    train, _ = corpora
+    clocks = []
+    for where in ({}, virtual(4)):
+        model = lda(max_iter=8, keep_responsibilities=True, **where).fit(train)
+        clocks.append(model.n_batch_iter_)
+    assert clocks[1] == pytest.approx(clocks[0], abs=2)
+
+
+@pytest.mark.parametrize("size", [0, -4, 2.5, "x", None])
+def test_a_damaged_size_is_refused(corpora, tmp_path, size):
+    settings = {"checkpoint_dir": tmp_path, "checkpoint_seconds": 0.0, **virtual(4)}
+    with pytest.raises(KeyboardInterrupt):
+        lda(callbacks=[Cut()], **settings).fit(corpora[0])
+    (path,) = (tmp_path / "checkpoints").glob(f"{latest(tmp_path)}/model.json")
+    meta = json.loads(path.read_text())
+    path.write_text(json.dumps({**meta, "batch_size": size}))
+    with pytest.raises(ModelFormatError, match="batch_size"):
+        lda(**settings).resume(corpora[0])
+
+
+def latest(folder):
+    return (folder / "checkpoints" / "latest").read_text().strip()
+
+
 class Cut:
     """A callback that interrupts the fit at its third look."""
 
@@ -151,8 +199,7 @@ def test_a_fit_goes_on_with_other_workers(corpora, tmp_path, before, after):
     with pytest.raises(KeyboardInterrupt):
         lda(callbacks=[Cut()], **settings, **places[0]).fit(train)
     model = lda(**settings, **places[1]).resume(train)
-    size = ceil(BATCH / (before or 1))
-    assert model._state.step == 6 * ceil(N / size)
+    assert model.n_batch_iter_ == pytest.approx(6 * N / BATCH, abs=1)
     assert model.score(test) == pytest.approx(lda().fit(train).score(test), rel=0.02)
 
 
@@ -162,8 +209,9 @@ def test_ranks_agree_on_the_size(kind, ranks, tmp_path):
     """A master and two workers: batches of half the size, and the model of one process."""
     ranks(kind, 3, "mpi_fit", tmp_path / "fit", "mean_field", "max_iter=6", "batch_size=null")
     found = [json.loads((tmp_path / f"fit-{rank}.json").read_text()) for rank in range(3)]
-    size = ceil(DEFAULTS["mean_field"].batch_size(1300) / 2)
+    whole = DEFAULTS["mean_field"].batch_size(1300)
     for rank in found:
         assert rank["bits"] == found[0]["bits"]
-        assert rank["step"] == 6 * ceil(1300 / size)
+        assert rank["step"] == pytest.approx(6 * 1300 / whole, abs=6)
+    assert found[0]["steps"] == 6 * ceil(1300 / ceil(whole / 2))
     assert Cluster(master_works=True).n_sharing(3) == 3

@@ -290,14 +290,6 @@ def test_scale_and_origin_of_ratings_do_not_matter(rng):
     np.testing.assert_allclose((other - 1000.0) / 20.0, plain, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "X", [np.full((20, 5), np.nan), scipy.sparse.csr_array((20, 5))], ids=["NaN", "sparse"]
-)
-def test_a_matrix_without_a_rating_is_refused(X):
-    with pytest.raises(ValueError, match="none of its 20 users has a rating"):
-        DPSVIMatrixFactorization(2).fit(X)
-
-
 def test_overflow_is_refused():
     with pytest.raises(ValueError, match=r"squares of ratings overflow, the largest is 1e\+200"):
         DPSVIMatrixFactorization(2).fit(np.array([[1e200, 0.0]]))

@@ -145,13 +145,8 @@ class DPSVIMatrixFactorization(Recommender):
 
     def _start(self, items, total, rng) -> State:
         n, ratings = self.n_components, items.value
-        if not len(ratings):
-            raise ValueError(
-                f"nothing can be learned of X: none of its {count(items)} users has a rating, all "
-                "values are NaN or not stored"
-            )
         with np.errstate(over="ignore"):
-            mean, variance = ratings.mean(), ratings.var()
+            mean, variance = (ratings.mean(), ratings.var()) if len(ratings) else (0.0, 1.0)
         if not math.isfinite(variance):
             raise ValueError(f"squares of ratings overflow, the largest is {ratings.max():g}")
         # Constant ratings have no scale of their own but their size.

@@ -45,7 +45,7 @@ def robbins_monro(offset: float, decay: float, rate: float = 1.0, least: float =
     return schedule
 
 
-def averaged_from(schedule: Callable, turn: int) -> Callable:
+def averaged_from(schedule: Callable, turn: float) -> Callable:
     """``rho_t`` of `schedule` before step `turn`, then ``1 / (1 / rho_turn + t - turn)``.
 
     With the latter, parameters become the mean of the estimates of all steps since (suffix

@@ -18,6 +18,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if not {"_build", "generated"} & set(p.parts))
 EXAMPLES = sorted((DOCS / "examples").glob("plot_*.py"))
 MODULES = [p for p in sorted((ROOT / "dpsvi").rglob("*.py")) if ">>> " in p.read_text("utf-8")]
+GENSIM = re.compile(r"\bload_lee|\.to_gensim\(|\.coherence\(")  # it holds the Lee texts
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -25,14 +26,19 @@ def name_of(path):
     return path.relative_to(ROOT).with_suffix("").as_posix()
 
 
-def skip_without_texts(text):
-    """Where gensim, which holds the Lee texts, cannot be installed."""
-    if "load_lee" in text:
+def skip_without_gensim(code):
+    """Where gensim is needed and cannot be installed."""
+    if GENSIM.search(code):
         pytest.importorskip("gensim")
+
+
+def code_of(test):
+    return "".join(example.source for example in test.examples)
 
 
 def run(test):
     """Run the examples of a docstring or a page; says all that went wrong."""
+    skip_without_gensim(code_of(test))
     said = []
     doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.append)
     assert not said, "".join(said)
@@ -42,7 +48,6 @@ def run(test):
 def test_examples_of_pages(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # models that they save
     text = page.read_text("utf-8")
-    skip_without_texts(text)
     # What is no Python ends an example; lines keep their numbers.
     text = re.sub(r"^(```|:::).*$", "", text, flags=re.M)
     run(doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0))
@@ -51,9 +56,10 @@ def test_examples_of_pages(page, tmp_path, monkeypatch):
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_examples_of_docstrings(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # files that they write
-    skip_without_texts(path.read_text("utf-8"))
     name = name_of(path).removesuffix("/__init__").replace("/", ".")
-    for test in doctest.DocTestFinder().find(importlib.import_module(name), name):
+    found = doctest.DocTestFinder().find(importlib.import_module(name), name)
+    # Those that may be skipped come last.
+    for test in sorted(found, key=lambda test: bool(GENSIM.search(code_of(test)))):
         run(test)
 
 
@@ -92,8 +98,8 @@ def test_every_public_function_has_an_example():
 def test_examples_of_the_readme(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names, text = {}, (ROOT / "README.md").read_text("utf-8")
-    skip_without_texts(text)
     for block in re.findall(r"```python\n(.*?)```", text, re.S):
+        skip_without_gensim(block)
         exec(compile(block, "README.md", "exec"), names)
     assert names
 
@@ -126,7 +132,7 @@ def test_an_example_asks_runs_and_draws(path, tmp_path, monkeypatch):
     """Without a warning, which the build of the documentation would only print."""
     text = path.read_text("utf-8")
     assert text.splitlines()[1].endswith("?") and 20 <= len(text.splitlines()) <= 60
-    skip_without_texts(text)
+    skip_without_gensim(text)
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("Agg")
     monkeypatch.setattr(plt, "show", lambda: None)  # there is no screen

@@ -10,7 +10,6 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from gensim.corpora import Dictionary
 from numpy.testing import assert_array_equal
 from sklearn.feature_extraction.text import CountVectorizer
 from tools.corpus_writers import example, write
@@ -152,24 +151,30 @@ def test_vectorizer_output_needs_no_warning():
     assert_array_equal(corpus.to_csr().toarray(), X.toarray())
 
 
+def gensims(documents):
+    """The vocabulary of these documents as gensim has it."""
+    return pytest.importorskip("gensim.corpora").Dictionary(documents)
+
+
 VOCABULARIES = {
-    "list": list(WORDS),
-    "array": np.array(WORDS),
-    "objects": np.array(WORDS, object),
-    "word to id": {"d": 3, "a": 0, "c": 2, "b": 1},
-    "id to word": dict(enumerate(WORDS)),
-    "Dictionary": Dictionary([[word] for word in WORDS]),
+    "list": lambda: list(WORDS),
+    "array": lambda: np.array(WORDS),
+    "objects": lambda: np.array(WORDS, object),
+    "word to id": lambda: {"d": 3, "a": 0, "c": 2, "b": 1},
+    "id to word": lambda: dict(enumerate(WORDS)),
+    "Dictionary": lambda: gensims([[word] for word in WORDS]),
 }
 
 
-@pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
-def test_vocabularies(vocabulary):
+@pytest.mark.parametrize("make", VOCABULARIES.values(), ids=VOCABULARIES)
+def test_vocabularies(make):
+    vocabulary = make()
     assert as_corpus(BAGS[::2], vocabulary).vocabulary == WORDS
     assert as_corpus(pd.DataFrame(FRAME)[2:], vocabulary).vocabulary == WORDS
 
 
 def test_vocabulary_with_gaps():
-    dictionary = Dictionary([list(WORDS)])
+    dictionary = gensims([list(WORDS)])
     dictionary.filter_tokens(bad_ids=[1])
     dictionary.token2id = {"a": 0, "c": 2, "d": 3}
     with pytest.raises(CorpusFormatError, match="none with id 1.*compactify"):

@@ -26,6 +26,7 @@ def put(folder, docword, words):
 
 
 def test_lee():
+    pytest.importorskip("gensim")
     corpus = datasets.load_lee()
     assert corpus.n_items == 300
     assert {"palestinian", "afghanistan", "cricket"} <= set(corpus.vocabulary)
@@ -104,6 +105,10 @@ def test_command(tmp_path, capsys):
     path.write_text("2\n3\n3\n1 1 2\n1 3 1\n2 2 4\n")
     main([str(path)])
     assert capsys.readouterr().out == "2 documents, 3 words, 3 entries, 7 tokens\n"
+
+
+def test_command_with_the_name_of_a_corpus(capsys):
+    pytest.importorskip("gensim")
     main(["lee"])
     assert capsys.readouterr().out.startswith("300 documents")
 

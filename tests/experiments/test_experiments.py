@@ -45,6 +45,7 @@ def test_git_revision_notices_changes(tmp_path):
 
 
 def test_threads_pairs_one_thread_with_many(tmp_path):
+    pytest.importorskip("gensim")
     from dpsvi.datasets import load_lee
     from experiments import threads
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pytest
 from reference.lda import documents_of
 from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 
@@ -65,11 +66,10 @@ def write_uci(X, path):
 
 
 def mm_corpus(X, folder):
-    from gensim.corpora import MmCorpus
-
+    corpora = pytest.importorskip("gensim.corpora")
     path = folder / "corpus.mm"
-    MmCorpus.serialize(str(path), pairs(X))
-    return MmCorpus(str(path))
+    corpora.MmCorpus.serialize(str(path), pairs(X))
+    return corpora.MmCorpus(str(path))
 
 
 FORMS = {

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpsvi.estimators.docstrings import fill
 from dpsvi.estimators.fitting import Fitting
 from dpsvi.estimators.sampling import Sampling
 from dpsvi.estimators.saving import Saving
@@ -71,7 +72,7 @@ class SVIEstimator(Saving, Sampling, Fitting, BaseEstimator):
         super().__init_subclass__(**kwargs)
         for base in cls.__mro__:
             for name, text in vars(base).get("_texts", {}).items():
-                cls.__doc__ = (cls.__doc__ or "").replace(f"    {{{name}}}", text)
+                cls.__doc__ = fill(cls.__doc__, name, text)
 
     def _distances(self, other) -> np.ndarray:
         raise NotImplementedError(

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from dpsvi.engines import DEFAULT
+from dpsvi.estimators.docstrings import fill
 from dpsvi.estimators.lasting import FIRST, SAMPLE
 
 _DEFAULTS = MappingProxyType({
@@ -172,7 +173,7 @@ def engine_parameters(
             text = "\n".join(entries).format(
                 items=items, Items=items.capitalize(), first=FIRST, sample=SAMPLE, **values
             )
-            cls.__doc__ = cls.__doc__.replace("    {engine}", text)
+            cls.__doc__ = fill(cls.__doc__, "engine", text)
         return cls
 
     return decorate

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsvi.errors import as_random_state, check_number
+from dpsvi.estimators.docstrings import fill
 from dpsvi.estimators.scikit_learn import BaseEstimator, ClassifierMixin
 from dpsvi.optimize.dpsgd import DPSGD
 
@@ -48,7 +49,7 @@ class DPSGDClassifier(ClassifierMixin, BaseEstimator):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name, text in (("attributes", _ATTRIBUTES), ("random_state", _RANDOM_STATE)):
-            cls.__doc__ = cls.__doc__.replace(f"    {{{name}}}", text)
+            cls.__doc__ = fill(cls.__doc__, name, text)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn to tell the classes apart.

@@ -17,7 +17,10 @@ def test_every_model_has_a_page():
 def test_page(name):
     page = gallery.get(name)
     assert page.__doc__.splitlines()[0].endswith("?"), "a page asks one question"
-    assert len(Path(page.__file__).read_text("utf-8").splitlines()) < 60
+    text = Path(page.__file__).read_text("utf-8")
+    assert len(text.splitlines()) < 60
+    if "load_lee" in text:
+        pytest.importorskip("gensim")  # which holds these articles
     figure, answer = page.picture(small=True)
     assert answer and np.isfinite(list(answer.values())).all()
     drawn = [axes for axes in figure.axes if axes.has_data()]

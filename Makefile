@@ -7,7 +7,8 @@
 # Tests of one process run side by side, and so do those that start and kill several: much of their
 # time they wait.
 # All set up everything they need in .venv first, or in .venv-lowest; the tests also use a second MPI,
-# in .venv-mpich.
+# in .venv-mpich.  `make PYTHON=python3.14 test` takes another interpreter than python3, where there is
+# no .venv yet; `make clean` takes .venv away.
 
 PYTHON ?= python3
 VENV := .venv
@@ -70,8 +71,9 @@ $(VENV)/ready: setup.cfg pyproject.toml
 	touch $@
 
 # Only MPICH and its mpi4py are here: the wheels of two MPIs cannot share an environment.
+# All other packages are those of .venv, and so the interpreter is the same.
 $(MPICH)/ready: $(VENV)/ready
-	$(PYTHON) -m venv $(MPICH)
+	$(BIN)/python -m venv $(MPICH)
 	$(MPICH)/bin/pip install --quiet 'mpi4py>=4.1' 'mpich>=4.3'
 	$(BIN)/python -c 'import os, sysconfig; print(sysconfig.get_path("purelib"), os.getcwd(), sep="\n")' \
 	    > $$($(MPICH)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/dpsvi.pth

@@ -138,7 +138,7 @@ def own_step(args, only, out, source) -> list[tuple[DefaultStep, Store]]:
         return []
     base = make_plan(args.corpus.name, args.quick).base
     plans = default_steps(base, args.seeds, args.quick or args.corpus == TINY)
-    timing = calibrated(out / "timing.json", args, base, source)  # the clock of all panels
+    timing = calibrated(out / "timing-default.json", args, plans[0].base, source)
     store = Store(path, timing, code_mark() if wanted else None)
     if wanted:
         store.make(seed_by_seed(plans, FIGURES), args.corpus.parent, source, args.jobs)
@@ -156,7 +156,7 @@ def calibrated(path: Path, args, base, source) -> dict:
     """Costs of this machine, measured once for all runs."""
     if not path.exists():
         train, *_ = parts(base, args.corpus.parent)
-        some = np.random.default_rng(0).permutation(train.n_items)[: 400 * base.batch_size]
+        some = np.random.default_rng(0).permutation(train.n_items)[: 400 * base.batch]
         run = replace(base, n=1, passes=1, every=1.0)
         lda = estimator(run, None, []).fit(train.select(np.sort(some)))
         write(path, {**source, "timing": asdict(lda.exchanges_["timing"])})

@@ -11,15 +11,15 @@ problems of their own, each with its serial fit and all with a file of runs of t
 neither file has to be made again for the other.  (c) is taken: what draws and tables points does
 not ask which problem they are of.
 
-Work costs what it costs in the other panels: a value and a step of the paper's batch.  A step of
-part of a batch would cost too much by that, so batches are whole, which workers would share.
+Work costs what this step costs (``timing-default.json``, measured of it on the same machine).  It
+has hardly anything to do but its values, so that the parts of a batch that workers share take their
+part of a batch's time.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dpsvi.models.lda.estimator import DEFAULTS
 from experiments.figures.plan import CHEAP, COMPILED, PLACES, Problem
 from experiments.figures.runs import Run
 
@@ -87,8 +87,8 @@ def default_steps(base: Run, seeds: int | None, quick: bool) -> list[DefaultStep
     """Both problems, on the documents of `base`: without and with kept responsibilities."""
     documents = base.documents if quick else DOCUMENTS
     base = replace(
-        base, documents=documents, local_step=STEP, batch_size=DEFAULTS[STEP].batch_size(documents),
-        kappa=None, eta=None, sweeps=None, B=None, passes=PASSES, every=0.125,
+        base, documents=documents, local_step=STEP, batch_size=None, kappa=None,
+        eta=None, sweeps=None, B=None, passes=PASSES, every=0.125,
     )  # fmt: skip
     if quick:
         cells = (1, (2, 4), (2,), (2,), {1: (4,), 2: (4,)})

@@ -11,15 +11,16 @@ problems of their own, each with its serial fit and all with a file of runs of t
 neither file has to be made again for the other.  (c) is taken: what draws and tables points does
 not ask which problem they are of.
 
-Work costs what this step costs (``timing-default.json``, measured of it on the same machine).  It
-has hardly anything to do but its values, so that the parts of a batch that workers share take their
-part of a batch's time.
+Messages cost what they cost in the other panels, work what this step costs.  What a step takes
+beyond its values is most of it for each of its documents; a step of part of a batch takes part of
+it.  So the two costs are those of a line through whole batches and eighths of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from dpsvi.cluster.virtual import Timing
 from experiments.figures.plan import CHEAP, COMPILED, PLACES, Problem
 from experiments.figures.runs import Run
 
@@ -97,3 +98,21 @@ def default_steps(base: Run, seeds: int | None, quick: bool) -> list[DefaultStep
         cells = (3, (2, 4, 8, 16, 32, 64), (2, 8, 64), (2, 4, 8), beyond)
     plans = (DefaultStep(replace(base, keep=keep), *cells) for keep in (False, True))
     return [replace(plan, seeds=seeds or plan.seeds) for plan in plans]
+
+
+def costs_by_size(whole: tuple[Timing, float], part: tuple[Timing, float]) -> dict[str, float]:
+    """Seconds of a step and of a value, of the line through batches of two sizes.
+
+    Parameters
+    ----------
+    whole, part : tuple of Timing and float
+        Costs as measured with batches of one size, and their values, in the mean.
+
+    Examples
+    --------
+    >>> costs_by_size((Timing(0.25, 1.0), 8.0), (Timing(0.125, 1.0), 4.0))
+    {'step': 0.0, 'value': 1.03125}
+    """
+    (n, seconds), (m, less) = ((n, costs.step + costs.value * n) for costs, n in (whole, part))
+    value = min(max(0.0, (seconds - less) / (n - m)), seconds / n)
+    return {"step": seconds - value * n, "value": value}

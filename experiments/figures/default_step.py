@@ -95,7 +95,7 @@ def default_steps(base: Run, seeds: int | None, quick: bool) -> list[DefaultStep
         cells = (1, (2, 4), (2,), (2,), {1: (4,), 2: (4,)})
     else:
         beyond = {1: (16, 64), 8: (16, 64, 256, 512)}
-        cells = (3, (2, 4, 8, 16, 32, 64), (2, 8, 64), (2, 4, 8), beyond)
+        cells = (5, (2, 4, 8, 16, 32, 64), (2, 8, 64), (2, 4, 8), beyond)
     plans = (DefaultStep(replace(base, keep=keep), *cells) for keep in (False, True))
     return [replace(plan, seeds=seeds or plan.seeds) for plan in plans]
 

@@ -16,8 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
+from dpsvi.cluster.virtual import Timing
+from dpsvi.families.topics.defaults import MOST_PARTS
 from experiments.figures import draw, findings, outcome, report, theory, validate
-from experiments.figures.default_step import DefaultStep, default_steps
+from experiments.figures.default_step import DefaultStep, costs_by_size, default_steps
 from experiments.figures.plan import FALLING, RULE, WAYS, Plan, make_plan
 from experiments.figures.runs import Run, estimator, parts
 from experiments.figures.store import Store, code_mark
@@ -138,7 +140,8 @@ def own_step(args, only, out, source) -> list[tuple[DefaultStep, Store]]:
         return []
     base = make_plan(args.corpus.name, args.quick).base
     plans = default_steps(base, args.seeds, args.quick or args.corpus == TINY)
-    timing = calibrated(out / "timing.json", args, base, source)  # the clock of all panels
+    timing = calibrated(out / "timing.json", args, base, source)
+    timing |= own_costs(out / "timing-default.json", args, plans[0].base, source)
     store = Store(path, timing, code_mark() if wanted else None)
     if wanted:
         store.make(seed_by_seed(plans, FIGURES), args.corpus.parent, source, args.jobs)
@@ -155,12 +158,26 @@ def seed_by_seed(plans, figures) -> list[Run]:
 def calibrated(path: Path, args, base, source) -> dict:
     """Costs of this machine, measured once for all runs."""
     if not path.exists():
-        train, *_ = parts(base, args.corpus.parent)
-        some = np.random.default_rng(0).permutation(train.n_items)[: 400 * base.batch_size]
-        run = replace(base, n=1, passes=1, every=1.0)
-        lda = estimator(run, None, []).fit(train.select(np.sort(some)))
-        write(path, {**source, "timing": asdict(lda.exchanges_["timing"])})
+        write(path, {**source, "timing": asdict(measured(base, args)[0])})
     return json.loads(path.read_text("utf-8"))["timing"]
+
+
+def own_costs(path: Path, args, base, source) -> dict:
+    """Those of a step and of a value in the program's own step, measured once for all runs."""
+    if not path.exists():
+        sizes = base.batch, max(1, base.batch // MOST_PARTS)
+        costs = costs_by_size(*(measured(replace(base, batch_size=size), args) for size in sizes))
+        write(path, {**source, "batches": sizes, "timing": costs})
+    return json.loads(path.read_text("utf-8"))["timing"]
+
+
+def measured(base, args) -> tuple[Timing, float]:
+    """What work costs here, and how many values there are in a batch, in the mean."""
+    train, *_ = parts(base, args.corpus.parent)
+    some = np.random.default_rng(0).permutation(train.n_items)[: 400 * base.batch]
+    run, some = replace(base, n=1, passes=1, every=1.0), train.select(np.sort(some))
+    lda = estimator(run, None, []).fit(some)
+    return lda.exchanges_["timing"], len(some.value) / some.n_items * base.batch
 
 
 def make_theory(quick: bool) -> dict:

@@ -11,15 +11,16 @@ problems of their own, each with its serial fit and all with a file of runs of t
 neither file has to be made again for the other.  (c) is taken: what draws and tables points does
 not ask which problem they are of.
 
-Work costs what it costs in the other panels: a value and a step of the paper's batch.  A step of
-part of a batch would cost too much by that, so batches are whole, which workers would share.
+Messages cost what they cost in the other panels, work what this step costs.  What a step takes
+beyond its values is most of it for each of its documents; a step of part of a batch takes part of
+it.  So the two costs are those of a line through whole batches and eighths of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dpsvi.models.lda.estimator import DEFAULTS
+from dpsvi.cluster.virtual import Timing
 from experiments.figures.plan import CHEAP, COMPILED, PLACES, Problem
 from experiments.figures.runs import Run
 
@@ -87,13 +88,31 @@ def default_steps(base: Run, seeds: int | None, quick: bool) -> list[DefaultStep
     """Both problems, on the documents of `base`: without and with kept responsibilities."""
     documents = base.documents if quick else DOCUMENTS
     base = replace(
-        base, documents=documents, local_step=STEP, batch_size=DEFAULTS[STEP].batch_size(documents),
-        kappa=None, eta=None, sweeps=None, B=None, passes=PASSES, every=0.125,
+        base, documents=documents, local_step=STEP, batch_size=None, kappa=None,
+        eta=None, sweeps=None, B=None, passes=PASSES, every=0.125,
     )  # fmt: skip
     if quick:
         cells = (1, (2, 4), (2,), (2,), {1: (4,), 2: (4,)})
     else:
         beyond = {1: (16, 64), 8: (16, 64, 256, 512)}
-        cells = (3, (2, 4, 8, 16, 32, 64), (2, 8, 64), (2, 4, 8), beyond)
+        cells = (5, (2, 4, 8, 16, 32, 64), (2, 8, 64), (2, 4, 8), beyond)
     plans = (DefaultStep(replace(base, keep=keep), *cells) for keep in (False, True))
     return [replace(plan, seeds=seeds or plan.seeds) for plan in plans]
+
+
+def costs_by_size(whole: tuple[Timing, float], part: tuple[Timing, float]) -> dict[str, float]:
+    """Seconds of a step and of a value, of the line through batches of two sizes.
+
+    Parameters
+    ----------
+    whole, part : tuple of Timing and float
+        Costs as measured with batches of one size, and their values, in the mean.
+
+    Examples
+    --------
+    >>> costs_by_size((Timing(0.25, 1.0), 8.0), (Timing(0.125, 1.0), 4.0))
+    {'step': 0.0, 'value': 1.03125}
+    """
+    (n, seconds), (m, less) = ((n, costs.step + costs.value * n) for costs, n in (whole, part))
+    value = min(max(0.0, (seconds - less) / (n - m)), seconds / n)
+    return {"step": seconds - value * n, "value": value}

@@ -70,7 +70,7 @@ def speedups(plan: Problem, store: Store, figure: str) -> list[dict]:
                 "staleness": statistics.median(_mean(result["staleness"]) for result in good),
                 "bytes_a_document": statistics.median(r["bytes"] / r["items"] for r in good),
                 "steps": statistics.median(
-                    r["items"] / runs[0].batch_size / r["exchanges"] / runs[0].p for r in good
+                    r["items"] / runs[0].batch / r["exchanges"] / runs[0].p for r in good
                 ),
                 "run": runs[0], "result": good[0],
             }
@@ -96,7 +96,7 @@ def model_curves(rows: list[dict], store: Store, plan: Problem) -> dict:
     serial baseline and the time C of an exchange on the wire and at both ends.
     """
     serial = store.get(plan.serial()[0])
-    update = serial["seconds"] / (serial["items"] / plan.base.batch_size)
+    update = serial["seconds"] / (serial["items"] / plan.base.batch)
     costs = Timing(**store.timing)
     a_byte = costs.touch + (costs.read + costs.merge) / 2
     curves = {}
@@ -169,7 +169,7 @@ def table(rows: list[dict]) -> str:
         "| cluster | series | x | TSP (12) (range) | seeds that get there "
         "| TSP at + 1 % | at + 0.5 % "
         "| documents per second / serial (range) | perplexity at the end / serial (range) "
-        "| above serial with the same seed, mean (range) | steps of a thread between exchanges "
+        "| above serial with the same seed, mean (range) | batches of a thread between exchanges "
         "| master busy | workers waiting | mean D' | bytes a document |",
         "|" + 15 * "---|",
     ]  # fmt: skip

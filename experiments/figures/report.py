@@ -60,7 +60,8 @@ def make(folder: Path, path: Path) -> None:
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>dpsvi: the paper\'s figures'
         f"</title><style>{_STYLE}</style><h1>Scaling up SVI: the paper's figures</h1>"
         "<p>Simulated: every local step, stale reading and merge is executed on real documents; "
-        "only time is computed, from costs measured on the machine named below (timing.json).  "
+        "only time is computed, from costs measured on the machine named below (timing.json; "
+        "of the program's own step: timing-default.json).  "
         "Measured: wall time of real processes.  TSP (12) is the time of serial SVI by the step of "
         "the panel, over that of DPSVI until both are at one held-out perplexity, that of serial "
         "SVI at its end + 2 %.  Documents per second come after it: they say what asynchrony gains "

@@ -14,6 +14,7 @@ import numpy as np
 from dpsvi.base import Event
 from dpsvi.cluster.virtual import GIGABIT, TEN_GIGABIT, Network, Timing
 from dpsvi.corpus import Corpus
+from dpsvi.models.lda.estimator import DEFAULTS
 from experiments.held_out import load_parts
 
 NETWORKS = {
@@ -38,7 +39,7 @@ class Run:
     tests: int = 5000  # documents held out
     topics: int = 50
     local_step: str = "mean_field"
-    batch_size: int = 32
+    batch_size: int | None = 32  # None: the program's default, which workers share
     kappa: float | None = 0.7  # None: rates that follow from the corpus, the program's default
     tau0: float = 4.0
     rate: float = 0.0  # a constant one, instead of kappa and tau0
@@ -67,6 +68,11 @@ class Run:
     def key(self) -> str:
         """Name of the run: the same settings, the same name."""
         return json.dumps(dataclasses.asdict(self), sort_keys=True)
+
+    @property
+    def batch(self) -> int:
+        """Documents in a batch of one process."""
+        return self.batch_size or DEFAULTS[self.local_step].batch_size(self.documents)
 
     @property
     def short(self) -> str:

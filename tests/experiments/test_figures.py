@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpsvi.cluster.virtual import Timing
 from experiments.figures import findings, python_step, theory
 from experiments.figures.__main__ import main
-from experiments.figures.default_step import DefaultStep
+from experiments.figures.default_step import DefaultStep, costs_by_size
 from experiments.figures.outcome import soonest, speedups
 from experiments.figures.plan import (
     CHEAP,
@@ -277,6 +278,15 @@ def test_workers_are_compared_with_serial_fits_of_their_own_step(tmp_path):
     assert [(row["run"].n, row["run"].p, row["x"]) for row in speedups(plans[1], store, "beyond")] \
         == [(2, 1, 2), (2, 4, 8)]  # fmt: skip
     assert findings.milder(rows) == [], "no B is given"
+
+
+def test_costs_of_a_step_and_of_a_value_follow_from_two_sizes():
+    """Seconds per document that do not depend on the size are a matter of values alone."""
+    for step, value in ((0.0, 2.0), (3.0, 2.0)):
+        whole, part = ((Timing(step=step + 0.5 * n, value=value - 0.5), n) for n in (64.0, 8.0))
+        assert costs_by_size(whole, part) == pytest.approx({"step": step, "value": value})
+    slower = Timing(step=0.0, value=1.0), 64.0
+    assert costs_by_size(slower, (Timing(step=0.0, value=0.5), 8.0)) == {"step": 0.0, "value": 1.0}
 
 
 def test_kept_sums_are_what_a_run_ends_with(corpus_path):

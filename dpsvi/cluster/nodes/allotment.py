@@ -17,10 +17,10 @@ log = logging.getLogger(__name__)
 # costs.  How many may not see each other is a matter of the rates, see `room`; else only
 # checkpoints and the end wait for them.
 LOCAL_STEPS = 1024
-# While a batch has a larger rate, parameters are so open that stale steps lead to worse optima:
-# there the bound on what they weigh falls as the rate grows, if batches are cut in parts.  Whole
-# ones would leave workers idle.
-_SETTLED_RATE = 0.04
+# While a batch has a larger rate than this, and than half-way through the passes, parameters are so
+# open that stale steps lead to worse optima: there the bound on what they weigh falls as the rate
+# grows, if batches are cut in parts.  Whole ones would leave workers idle.
+_SETTLED_RATE = 0.01
 _PASS_IN_FLIGHT = 0.5  # no more of a pass than this with all workers together
 _PASS_UNBOUND = 0.1  # where no bound on the rates keeps stale updates small
 
@@ -65,20 +65,21 @@ class Allotment:
 
         The bound is on those that a worker does not see, which are the others' steps.
         """
-        job = self.job
+        job, passes = self.job, self.job.passes
         if job.most_blind is None or self._strategy.replicas:
             return np.inf
         if self.alone(n_workers) and job.n_jobs <= blind_steps(
-            job.schedule, job.passes.clock, job.most_blind
+            job.schedule, passes.clock, job.most_blind
         ):  # all its threads may work, and nobody else is there
             return np.inf
         # Of n workers' steps each worker sees its own.
         others = n_workers / max(1, n_workers - 1)
         most = job.most_blind * self._strategy.staleness_factor * others
         if job.parts > 1:
-            rate = job.parts * float(job.schedule(np.array([job.passes.clock]))[0])
-            most *= min(1.0, _SETTLED_RATE / rate)
-        return blind_steps(job.schedule, job.passes.clock, most)
+            now, half_way = passes.clock, passes.clock + (passes.n_left - passes.n_done) / 2
+            rate, settled = job.parts * job.schedule(np.array([now, half_way]))
+            most *= min(1.0, max(_SETTLED_RATE, settled) / rate)
+        return blind_steps(job.schedule, passes.clock, most)
 
     def steps(self, worker: int, n_workers: int) -> int:
         """Steps for `worker`, one of so many."""

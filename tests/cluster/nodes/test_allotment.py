@@ -12,7 +12,7 @@ from dpsvi.kernels.jit import as_items
 from dpsvi.models.lda.model import make_model
 from dpsvi.training.job import Job
 from dpsvi.training.ledger import Ledger
-from dpsvi.training.schedules import robbins_monro
+from dpsvi.training.schedules import of_parts, robbins_monro
 from dpsvi.training.state import State
 
 FLOAT = np.dtype(np.float32)
@@ -63,10 +63,21 @@ def test_while_the_rate_of_a_cut_batch_is_large_less_is_in_flight(start, n_worke
     parts, rate = 8, 0.3
     cut = allotment(start=start, rate=rate, parts=parts)
     of_step = float(robbins_monro(1.0, 0.99, rate)(np.array([start]))[0])
-    most = 0.3 * min(1.0, 0.04 / (parts * of_step))
+    most = 0.3 * min(1.0, 0.01 / (parts * of_step))
     unseen = (n_workers - 1) / n_workers * cut.room(n_workers) * of_step
     assert most / 2 <= unseen <= most or cut.room(n_workers) == 1
     assert cut.room(n_workers) <= allotment(start=start, rate=rate).room(n_workers)
+
+
+def test_rates_that_fall_no_further_do_not_bound_what_is_in_flight():
+    """The rates of short corpora stay large; a worker would wait in all of their fit."""
+    falling = robbins_monro(1.0, 0.99, 0.3, least=0.02)
+    rooms = []
+    for start, parts in ((20, 8), (5000, 8), (5000, 1)):
+        one = allotment(start=start, parts=parts)
+        one.job = one.job._replace(schedule=of_parts(falling, 8))
+        rooms.append(one.room(2))
+    assert 1 < 4 * rooms[0] < rooms[1] == rooms[2]
 
 
 def test_a_slow_worker_gets_fewer_steps():

@@ -28,6 +28,7 @@ extensions = [
     "command_help",
     "docstrings",
     "model_list",
+    "page_checks",
 ]
 exclude_patterns = ["_build", "_models.rst", "examples"]
 templates_path = ["_templates"]
@@ -47,6 +48,7 @@ suppress_warnings = ["myst.xref_missing", "myst.header"]
 
 autosummary_generate = ["api.md", "_models.rst"]
 autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # the docstrings say them in words
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 

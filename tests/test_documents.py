@@ -104,14 +104,42 @@ def test_examples_of_the_readme(tmp_path, monkeypatch):
     assert names
 
 
+def extension(name):
+    """A module of `docs/_ext`."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / "_ext" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def test_the_reference_names_all_that_is_exported():
-    spec = importlib.util.spec_from_file_location("model_list", DOCS / "_ext" / "model_list.py")
-    model_list = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(model_list)
+    model_list = extension("model_list")
     page = (DOCS / "api.md").read_text("utf-8")
     assert f".. include:: {model_list.NAME}\n" in page
     listed = re.findall(r"^   (\w+)$", page + model_list.text(), re.M)
     assert sorted(listed) == sorted(set(dpsvi.__all__) - {"__version__"})
+
+
+def test_flaws_of_built_pages_are_found(tmp_path):
+    """Sound links, among them one with a blank in it, are none."""
+    pytest.importorskip("sphinx")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a b.html").write_text('<h1 id="one">1</h1><img src="p.png" alt="">')
+    (tmp_path / "in" / "p.png").touch()
+    page = """<a href="in/a%20b.html#one">y</a> <a href="#here">y</a> <p id="here">
+        <a href="https://example.org/">y</a> <a href="mailto:me@example.org">y</a>
+        <a href="in/a%20b.html#two">n</a> <a href="#there">n</a> <a href="gone.html">n</a>
+        <img src="in/p.png"> <script src="//example.org/a.js"></script>
+        <link rel="stylesheet" href="https://example.org/a.css">"""
+    (tmp_path / "index.html").write_text(page)
+    assert extension("page_checks").flaws(tmp_path) == [
+        "index.html: picture in/p.png has no alt",
+        "index.html: //example.org/a.js is on another machine",
+        "index.html: https://example.org/a.css is on another machine",
+        "index.html: in/a%20b.html#two leads nowhere",
+        "index.html: #there leads nowhere",
+        "index.html: gone.html leads nowhere",
+    ]
 
 
 def test_every_model_has_a_guide():

@@ -19,7 +19,8 @@ def text() -> str:
     for kind, title in _KINDS.items():
         declared = [models.declared(name) for name in models.names()]
         found = sorted(each["ESTIMATOR"] for each in declared if each["FITTED_TO"] == kind)
-        lines += [f".. rubric:: {title}", "", ".. autosummary::", "   :toctree: generated", ""]
+        lines += [f".. rubric:: {title}", "", ".. autosummary::", "   :toctree: generated"]
+        lines += ["   :nosignatures:", ""]
         lines += [*(f"   {estimator}" for estimator in found), ""]
     return "\n".join(lines)
 

@@ -151,16 +151,25 @@ class TrainingCurve {
 
   // Names at the ends of the lines; one that would overlap the name above is pushed down.
   names() {
-    const beside = this.curves.length > 1;
+    if (this.curves.length === 1) return [this.nameAbove(this.curves[0])];
     let last = -Infinity;
     return this.curves
       .map((curve) => ({ curve, end: this.place(curve.points[curve.points.length - 1]) }))
       .sort((a, b) => a.end[1] - b.end[1])
       .map(({ curve, end: [x, y] }) => {
-        last = Math.max(beside ? y + 4 : y - 10, last + 15);
-        const where = beside ? { x: x + 10, y: last } : { x, y: last, "text-anchor": "end" };
-        return svg("text", { ...where, class: curve.main ? "main-label" : "" }, this.name(curve));
+        last = Math.max(y + 4, last + 15);
+        const where = { x: x + 10, y: last, class: curve.main ? "main-label" : "" };
+        return svg("text", where, this.name(curve));
       });
+  }
+
+  // The name of the only line, above all that the line has below it.
+  nameAbove(curve) {
+    const places = curve.points.map((point) => this.place(point));
+    const x = places[places.length - 1][0];
+    const left = x - 7.2 * this.name(curve).length;
+    const y = smallest(places.filter((place) => place[0] >= left).map((place) => place[1])) - 10;
+    return svg("text", { x, y, "text-anchor": "end", class: "main-label" }, this.name(curve));
   }
 
   // Reads point `at` of the first curve: hair line, ring and tip; null clears them.

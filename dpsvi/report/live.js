@@ -1,19 +1,30 @@
 // The page of a run that goes on: it asks for itself again, and draws what has changed.
 
 const SECONDS = 2;
+const LIVE = "live";
 
 class Live {
   constructor() {
     this.status = html("span", { class: "live", role: "status" });
     document.querySelector(".eyebrow").append(" ", this.status);
+    this.changed = Date.parse(document.lastModified); // the run, not the page
     this.say();
     setInterval(() => this.look(), 1000 * SECONDS);
   }
 
   say(trouble = "") {
-    const text = trouble || (DATA.ended ? "the run has ended" : "live");
+    const text = trouble || this.state();
     if (this.status.textContent !== text) this.status.textContent = text;
-    this.status.classList.toggle("going", !trouble && !DATA.ended);
+    this.status.classList.toggle("going", text === LIVE);
+  }
+
+  // A run that was killed cannot say so; the page says for how long it has written nothing.
+  state() {
+    if (DATA.ended) return "the run has ended";
+    const minutes = Math.floor((Date.now() - this.changed) / 60000);
+    if (minutes < 1) return LIVE;
+    const long = minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h`;
+    return `nothing new for ${long}`;
   }
 
   async look() {
@@ -22,6 +33,7 @@ class Live {
     try {
       const answer = await fetch(window.location.href, { cache: "no-store" });
       const text = await answer.text();
+      this.changed = Date.parse(answer.headers.get("Last-Modified")) || this.changed;
       if (answer.ok) this.take(new DOMParser().parseFromString(text, "text/html"));
       else this.say(text);
     } catch {

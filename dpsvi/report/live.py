@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingTCPServer
@@ -45,12 +46,19 @@ class LivePage:
                 self._page, self._seen = page.encode("utf-8", "xmlcharrefreplace"), seen
             return self._page
 
-    def _state(self, name):
+    def changed(self) -> float:
+        """When a file of the run was last written, in seconds of Unix time."""
+        return max(found.st_mtime for found in map(self._stat, USED) if found)
+
+    def _stat(self, name):
         try:
-            found = (self.folder / name).stat()
+            return (self.folder / name).stat()
         except OSError:
             return None
-        return found.st_size, found.st_mtime_ns, found.st_ino
+
+    def _state(self, name):
+        found = self._stat(name)
+        return found and (found.st_size, found.st_mtime_ns, found.st_ino)
 
 
 class Server(ThreadingTCPServer):
@@ -98,16 +106,18 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(404, b"there is one page here, /")
         else:
             try:
-                self._answer(200, self.server.page.content())
+                content = self.server.page.content()
+                changed = formatdate(self.server.page.changed(), usegmt=True)
+                self._answer(200, content, ("Last-Modified", changed))
             except (OSError, ValueError) as error:
                 self._answer(503, f"cannot be read now: {error}".encode())
 
-    def _answer(self, code: int, content: bytes):
+    def _answer(self, code: int, content: bytes, *more: tuple[str, str]):
         self.send_response(code)
         kind = "html" if code == 200 else "plain"
         for name, value in (
             ("Content-Type", f"text/{kind}; charset=utf-8"), ("Content-Length", str(len(content))),
-            ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
+            ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"), *more,
         ):  # fmt: skip
             self.send_header(name, value)
         if code == 503:

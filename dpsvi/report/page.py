@@ -22,8 +22,8 @@ from .summary import curves, items_of, measure_of, number, thinned, tiles, unigr
 SCRIPTS = ("base.js", "curve.js", "map.js", "topics.js")
 LIVE = "live.js"  # of a page that is served while its run goes on
 FACTS = (  # shown under the title
-    "date", "model", "corpus", "documents", "words", "tokens", "version", "host", "hosts", "ranks",
-    "cores", "seed",
+    "date", "model", "environment", "corpus", "data", "documents", "words", "tokens",
+    "version", "host", "hosts", "ranks", "cores", "seed",
 )  # fmt: skip
 
 
@@ -174,6 +174,7 @@ def _policy(style, script):
 
 
 def _facts(settings):
+    settings = {"model": settings.get("name")} | settings  # its name in the command
     facts = [(k, settings[k]) for k in FACTS if isinstance(settings.get(k), str | int)]
     counted = ("documents", "words", "tokens")
     shown = [(k, f"{v:,}" if k in counted and isinstance(v, int) else str(v)) for k, v in facts]

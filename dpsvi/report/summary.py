@@ -146,9 +146,10 @@ def _tiles_of_scores(run):
     found = []
     for curve in curves(run.metrics)[:1]:
         if measure_of(run.metrics).metric == "score":
-            best = max(curve.points, key=lambda row: row.value)
-            detail = f"best {number(best.value)} at {number(best.seconds)} s"
-            tile = _tile(f"{curve.label} score", curve.points[-1].value, detail)
+            last, best = curve.points[-1], max(curve.points, key=lambda row: row.value)
+            better = best.value > last.value
+            detail = f"best {number(best.value)} at {number(best.seconds)} s" * better
+            tile = _tile(f"{curve.label} score", last.value, detail)
             found.append(Tile(tile.label.capitalize(), _minus(tile.value), _minus(tile.detail)))
     return found + _tiles_of_work(run, "items_per_second")
 
@@ -157,7 +158,7 @@ def _tiles_of_work(run, speed):
     items = items_of(run).capitalize()
     return [
         _tile(items, max((row.items for row in run.metrics), default=None), "processed"),
-        _speed(run.metrics, speed),
+        *([] if items == "Moves" else [_speed(run.metrics, speed)]),  # play measures none
         _duration(
             max((row.seconds for row in run.metrics), default=None),
             _simulated(run.config.get("engine")),

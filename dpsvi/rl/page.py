@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from importlib.resources import files
 from string import Template
 
 from dpsvi.files.io import write_text
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 640, 260, 56, 40, 12
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 640, 300, 72, 56, 16
 _MOST = 1500  # states of a replay
 
 
@@ -55,8 +56,8 @@ def curve(history: list[dict]) -> str:
         return "<p>No evaluation was made.</p>"
     moves = [entry["moves"] for entry in history]
     scores = [entry["score"] for entry in history]
-    low, high = min(0.0, *scores), max(0.0, *scores)
-    high += (high == low) * 1.0
+    rows, columns = _ticks(min(0.0, *scores), max(0.0, *scores)), _ticks(0.0, moves[-1])
+    low, high = rows[0], rows[-1]
     right, bottom = _WIDTH - 24, _HEIGHT - _BOTTOM
 
     def x(value):
@@ -66,17 +67,16 @@ def curve(history: list[dict]) -> str:
         return bottom - (bottom - _TOP) * (value - low) / (high - low)
 
     points = " ".join(f"{x(m):.1f},{y(s):.1f}" for m, s in zip(moves, scores, strict=True))
-    lines = []
-    for share in (0, 0.25, 0.5, 0.75, 1):
-        value, at = low + share * (high - low), y(low + share * (high - low))
-        lines.append(
-            f'<line class="grid" x1="{_LEFT}" x2="{right}" y1="{at:.1f}" y2="{at:.1f}"/>'
-            f'<text x="{_LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{value:.4g}</text>'
-        )
-        lines.append(
-            f'<text x="{x(share * moves[-1]):.1f}" y="{bottom + 18}" '
-            f'text-anchor="middle">{_short(share * moves[-1])}</text>'
-        )
+    lines = [
+        f'<line class="grid" x1="{_LEFT}" x2="{right}" y1="{y(value):.1f}" y2="{y(value):.1f}"/>'
+        f'<text x="{_LEFT - 8}" y="{y(value):.1f}" dy=".35em" text-anchor="end">{value:.4g}</text>'
+        for value in rows
+    ]
+    lines += [
+        f'<text x="{x(value):.1f}" y="{bottom + 22}" text-anchor="middle">{_short(value)}</text>'
+        for value in columns
+        if value <= moves[-1]
+    ]
     dots = "".join(
         f'<circle cx="{x(m):.1f}" cy="{y(s):.1f}" r="3"><title>{m:,} moves: {s:.4g}</title>'
         "</circle>"
@@ -86,8 +86,17 @@ def curve(history: list[dict]) -> str:
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
         f'aria-label="mean return of greedy episodes over moves">{"".join(lines)}'
         f'<polyline points="{points}"/>{dots}'
-        f'<text x="{(_LEFT + right) / 2}" y="{_HEIGHT - 4}" text-anchor="middle">moves</text></svg>'
+        f'<text x="{(_LEFT + right) / 2}" y="{_HEIGHT - 8}" text-anchor="middle">moves</text></svg>'
     )
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten, about five of them, that enclose an interval."""
+    wide = (high - low or 1.0) / 5
+    power = 10.0 ** math.floor(math.log10(wide))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= wide * 0.999)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [number * step for number in range(first, max(last, first + 1) + 1)]
 
 
 def _short(number: float) -> str:

@@ -1,12 +1,13 @@
 """The command that trains an agent and leaves a folder that shows the game."""
 
+import itertools
 import json
 import re
 
 import pytest
 
 from dpsvi.__main__ import main
-from dpsvi.rl import ActorCritic
+from dpsvi.rl import ActorCritic, page
 
 
 def test_play_leaves_a_folder_that_shows_the_game(tmp_path, capsys):
@@ -23,13 +24,13 @@ def test_play_leaves_a_folder_that_shows_the_game(tmp_path, capsys):
     assert agent.evaluate(100).mean() == result["score"]
     scores = [json.loads(line)["value"] for line in (out / "metrics.jsonl").open()]
     assert scores == [entry["score"] for entry in agent.history_] and len(scores) == 4
-    page = (out / "index.html").read_text()
-    assert f"{result['moves']:,} moves" in page and page.count("<circle") == 4
-    frames = json.loads(re.search(r"const frames = (.*);", page)[1])
+    text = (out / "index.html").read_text()
+    assert f"{result['moves']:,} moves" in text and text.count("<circle") == 4
+    frames = json.loads(re.search(r"const frames = (.*);", text)[1])
     assert len(frames) == len(agent.watch())
-    assert "<section hidden>" not in page
+    assert "<section hidden>" not in text
     assert {shape[0] for shape in frames[0]} <= {"rect", "line", "circle"}
-    assert "http" not in page.replace("http-equiv", "")
+    assert "http" not in text.replace("http-equiv", "")
     assert not (out / "checkpoints").exists()
     assert main(argv) == 2
     assert "holds a model already" in capsys.readouterr().err
@@ -41,9 +42,9 @@ def test_play_of_gymnasium_leaves_a_page_without_a_replay(tmp_path, capsys):
     assert main([*argv, "--set", "n_evaluations=1", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert ActorCritic.load(out).evaluate(100).mean() == result["score"]
-    page = (out / "index.html").read_text()
-    assert "gymnasium:CartPole-v1, learned by hsa2c" in page and "const frames = [];" in page
-    assert "<section hidden>" in page
+    text = (out / "index.html").read_text()
+    assert "gymnasium:CartPole-v1, learned by hsa2c" in text and "const frames = [];" in text
+    assert "<section hidden>" in text
 
 
 @pytest.mark.parametrize("argv, message", [
@@ -63,3 +64,11 @@ def test_play_refuses_what_there_is_not(argv, message, capsys):
 def test_play_names_an_environment_that_there_is_not(name, message, capsys):
     assert main(["play", name, "--moves", "100"]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("low, high", [(0, 500), (0, 5.5), (-200, 0), (-21, 19), (0, 0), (0, 7e-3)])
+def test_marks_of_the_curve_are_round_and_enclose_it(low, high):
+    marks = page._ticks(low, high)
+    assert marks[0] <= low and high <= marks[-1] + 1e-12 and 2 <= len(marks) <= 7
+    (step,) = {f"{after - before:.6g}" for before, after in itertools.pairwise(marks)}
+    assert step.replace(".", "").replace("0", "") in {"1", "2", "5"}

@@ -2,8 +2,10 @@
 
 import http.client
 import json
+import os
 import re
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -12,7 +14,7 @@ from tools.run_folders import append, data_of, make_run, row_of, tiles_of
 
 from dpsvi.commands.run_folder import RunFolder
 from dpsvi.report import write_report
-from dpsvi.report.live import LivePage, Server
+from dpsvi.report.live import USED, LivePage, Server
 
 
 @contextmanager
@@ -98,6 +100,30 @@ def test_only_this_machine_is_answered(run):
             assert get(server, host=host)[::2] == (403, "this page is for browsers of this machine")
 
 
+def test_the_page_is_told_when_the_run_last_wrote(run):
+    for name in USED:
+        if (run / name).exists():
+            os.utime(run / name, (10_000, 10_000))
+    os.utime(run / "metrics.jsonl", (2_000_000, 2_000_000))
+    with served(LivePage(run)) as server:
+        assert get(server)[1]["Last-Modified"] == "Sat, 24 Jan 1970 03:33:20 GMT"
+
+
+@needs_chromium
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0, "live"), (240, "nothing new for 4 min"), (9000, "nothing new for 2 h")],
+)
+def test_a_run_that_writes_nothing_is_not_called_live(seconds, said, run, tmp_path):
+    for name in USED:
+        if (run / name).exists():
+            os.utime(run / name, (time.time() - seconds,) * 2)
+    with served(LivePage(run)) as server:
+        dom, logged = browse(server.address, tmp_path / "profile", milliseconds=1500)
+    assert logged == []
+    assert re.search(r'role="status">(.*?)</span>', dom)[1] == said
+
+
 def test_a_file_that_cannot_be_read_now(run):
     """While it is written, as the folder of another program may be; then the page goes on."""
     whole = (run / "config.json").read_text()
@@ -155,7 +181,7 @@ def test_a_run_without_a_score(tmp_path):
 def test_a_game(tmp_path):
     page = LivePage(scores(tmp_path / "run", split="evaluation", command="play"))
     found = page.content().decode()
-    assert list(tiles_of(found))[:2] == ["Evaluation score", "Moves"]
+    assert list(tiles_of(found)) == ["Evaluation score", "Moves", "Seconds"]
     assert data_of(found)["items"] == "moves"
 
 

@@ -33,6 +33,18 @@ def test_title_from_the_settings(run):
     assert '<h1 dir="auto">NIPS &amp; friends</h1>' in write_report(run).read_text()
 
 
+def test_the_model_of_a_command_is_named(run):
+    (run / "config.json").write_text('{"name": "gaussian_mixture", "data": "points.npy"}')
+    page = write_report(run).read_text()
+    assert "model <b>gaussian_mixture<" in page and "data <b>points.npy<" in page
+
+
+def test_parts_that_are_linked_are_there(run):
+    page = write_report(run).read_text()
+    links = re.findall('<a href="#([^"]+)"', page)
+    assert len(links) == 3 and all(f'<h2 id="{link}">' in page for link in links)
+
+
 def test_page_names_nothing_external(run):
     page = write_report(run).read_text()
     assert not re.search(r"(src|href|action)\s*=\s*[\"']?\s*(\w+:)?//", page)

@@ -25,6 +25,7 @@ from dpsvi.cluster.ranks.attendance import Attendance
 from dpsvi.cluster.ranks.heartbeat import Heartbeat
 from dpsvi.cluster.ranks.others import Others
 from dpsvi.cluster.ranks.world import World
+from dpsvi.cluster.transports.messages import as_array, from_array
 from dpsvi.training.boundary import Boundary, Progress
 from dpsvi.training.job import Job
 from dpsvi.training.ledger import Ledger
@@ -264,24 +265,25 @@ class _Rank:
         if self.why in (SAVE, INTERRUPTED):
             boundary.save(snapshot)
         why = self.why
-        found = {"kind": "consensus", "why": why, "next_round": self.round + 1}
+        found, plan = {"kind": "consensus", "why": why, "next_round": self.round + 1}, {}
         if why == JOIN:
-            found["there"] = attendance.let_in(seconds, snapshot.passes.n_done)
-            found["passes"] = snapshot.passes.position()
+            there = attendance.let_in(seconds, snapshot.passes.n_done)
+            plan = {"there": there, "passes": snapshot.passes.position()}
         lost = np.array(sorted(self.here.lost), np.int32)
         for rank in sorted(attendance.there if why in _GOES_ON else others.live):
-            others.send(rank, state_message(self.pool, found, snapshot.state, lost=lost))
+            arrays = {"lost": lost, "plan": as_array(plan)}
+            others.send(rank, state_message(self.pool, found, snapshot.state, **arrays))
         if why not in _GOES_ON:
             self._at_round_end = set()
             self._receive_until(lambda: others.live <= self._at_round_end)
             self._report(seconds)
-        return found
+        return found | plan
 
     def _take_consensus(self) -> dict:
         """Any other rank: take over what rank 0 makes of what all hold; how the fit goes on."""
         self._receive_until(lambda: self._consensus is not None)
         message, self._consensus = self._consensus, None
-        found = message.header
+        found = message.header | from_array(message.arrays["plan"])
         adopt(self.job.state, message)
         self.here.lost |= set(message.arrays["lost"].tolist())
         self.pool.give(message.buffer)

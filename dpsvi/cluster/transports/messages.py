@@ -128,6 +128,16 @@ class Pool:
         return Message(header, views, buffer, n_bytes)
 
 
+def as_array(content: dict) -> np.ndarray:
+    """What JSON can hold, as an array of a message: for what may be too long for its header."""
+    return np.frombuffer(json.dumps(content).encode(), np.uint8)
+
+
+def from_array(array: np.ndarray) -> dict:
+    """What :func:`as_array` was given."""
+    return json.loads(array.tobytes())
+
+
 def total_bytes(buffer: Buffer) -> int:
     """Length of the message of which `buffer` is the beginning."""
     return int(buffer.bytes[_SIZES].view(np.int64)[0])

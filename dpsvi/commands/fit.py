@@ -6,7 +6,6 @@ What is particular to topic models is in :mod:`dpsvi.commands.fit_topics`, to al
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import logging
 import re
@@ -23,6 +22,7 @@ from dpsvi.commands.fit_options import (
     add_evaluation_arguments,
     add_run_arguments,
 )
+from dpsvi.commands.parser import CommandParser
 from dpsvi.commands.wording import CALLED, NOT_JSON, option_of
 from dpsvi.errors import DataFormatError, UsageError
 from dpsvi.files.launcher import launched_rank, launched_size, launched_with_ulfm
@@ -35,7 +35,7 @@ def _side(name: str):
     return fit_topics if models.declared(name)["FITTED_TO"] == "corpus" else fit_arrays
 
 
-class _ModelParser(argparse.ArgumentParser):
+class _ModelParser(CommandParser):
     """The parser of one model, whose help lists the parameters of its estimator.
 
     They are looked up when the help is shown: to import an estimator takes seconds.

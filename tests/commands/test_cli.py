@@ -188,20 +188,26 @@ def test_exit_codes(argv, code, message, corpus, run_folder, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("argv", "message"),
+    ("argv", "command", "message"),
     [
-        (["fit", "svm"], "invalid choice"),
-        (["nothing"], "invalid choice"),
-        (["fit", "lda"], "--corpus"),
-        ([], "COMMAND"),
-        (["fit", "hmm", "--data", "x", "--set", "foo"], "must be NAME=VALUE, got 'foo'"),
-        (["fit", "hmm", "--data", "x", "--seed", "-1"], "from 0 to 4294967295, got '-1'"),
+        (["fit", "svm"], "dpsvi fit", "invalid choice"),
+        (["nothing"], "dpsvi", "invalid choice"),
+        (["fit", "lda"], "dpsvi fit lda", "--corpus"),
+        ([], "dpsvi", "COMMAND"),
+        (["fit", "hmm", "--data", "x", "--set", "foo"], "dpsvi fit hmm", "must be NAME=VALUE"),
+        (["fit", "hmm", "--data", "x", "--seed", "-1"], "dpsvi fit hmm", "4294967295, got '-1'"),
+        (["fit", "hmm", "--data", "x", "--pases", "3"], "dpsvi fit hmm", "did you mean --passes?"),
+        (["info", "run", "more"], "dpsvi info", "unrecognized arguments: more\n"),
     ],
 )
-def test_wrong_usage_is_2(argv, message, capsys):
+def test_wrong_usage_is_2(argv, command, message, capsys):
+    """It is said in two lines, not below a page of options."""
     with pytest.raises(SystemExit) as error:
         main(argv)
-    assert error.value.code == 2 and message in capsys.readouterr().err
+    assert error.value.code == 2
+    said = capsys.readouterr().err
+    assert message in said and said.startswith(f"{command}: ") and said.count("\n") == 2
+    assert said.endswith(f"\n{command} --help lists what there is\n")
 
 
 def test_a_group_is_asked_for_by_the_label_of_the_file(tmp_path, rng):

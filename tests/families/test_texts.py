@@ -153,6 +153,17 @@ def test_streams_of_texts(texts):
     assert lda.transform(["zebra"]).shape == (1, 2)
 
 
+@pytest.mark.parametrize("model", [DPSVILDA, DPSVIHDP])
+def test_a_part_of_a_stream_has_no_known_word(model, texts):
+    topics = model(n_components=2, random_state=0).partial_fit(texts)
+    before = topics.components_
+    with pytest.warns(CorpusWarning, match="2 of 2 documents are empty"):
+        topics.partial_fit(["aardvark zebra", "zebra"])
+    assert topics.vocabulary_ == tuple(sorted({*ANIMALS, *NUMBERS}))
+    learned = topics.partial_fit(texts).components_
+    assert np.all(np.isfinite(learned)) and not np.array_equal(learned, before)
+
+
 def test_scikit_learn_splits_texts_and_corpora(texts):
     lda = DPSVILDA(n_components=2, max_iter=2, random_state=0)
     for X in (texts, as_corpus(texts)):

@@ -302,6 +302,13 @@ class DPSVIHMM(Moving, Inference, Incremental, ArrayEstimator):
 
     def _sequences(self, X, lengths, y=None, reset=False):
         """Checked X and where its sequences begin."""
+        if isinstance(X, list | tuple) and X and (
+            np.ndim(X[0]) > 1 or (np.ndim(X[0]) == 1 and any(len(x) != len(X[0]) for x in X))
+        ):
+            raise ValueError(
+                f"X must have one row for each step, got a {type(X).__name__} of {len(X)} "
+                "sequences: pass np.concatenate(X) and lengths=[len(x) for x in X]"
+            )
         X = self._points(X, reset, gaps=True)
         if y is not None and len(y) != len(X):
             raise ValueError(

@@ -36,6 +36,24 @@ def test_lengths_in_the_place_of_y_are_noticed(rng):
         DPSVIHMM().fit(X).score(X, lengths)
 
 
+@pytest.mark.parametrize("lengths", [(10, 20), (10, 10)])
+@pytest.mark.parametrize("as_tuple", [False, True])
+def test_a_list_of_sequences_is_noticed(rng, lengths, as_tuple):
+    sequences = [rng.normal(size=(n, 2)) for n in lengths]
+    if as_tuple:
+        sequences = tuple(sequences)
+    says = r"2 sequences: pass np.concatenate\(X\) and lengths=\[len\(x\) for x in X\]"
+    with pytest.raises(ValueError, match=says):
+        DPSVIHMM(2).fit(sequences)
+    hmm = DPSVIHMM(2).fit(np.concatenate(sequences), lengths=[len(x) for x in sequences])
+    for method in (hmm.predict, hmm.score):
+        with pytest.raises(ValueError, match=says):
+            method(sequences)
+    with pytest.raises(ValueError, match="2 sequences"):
+        DPSVIHMM(2, emission="categorical").fit([[0, 1, 1], [1, 0]])
+    assert hmm.predict([[0.0, 1.0], [2.0, 0.5]]).shape == (2,), "a list of rows is fine"
+
+
 @pytest.mark.parametrize(
     ("X", "message"),
     [

@@ -27,10 +27,11 @@ def fit(args) -> None:
     from experiments.held_out import load_split
 
     train, test = load_split(args.corpus, args.documents)
+    cluster = Cluster(**json.loads(args.options)) if args.engine == "mpi" else None
     lda = DPSVILDA(
         args.topics, engine=args.engine, local_step=args.local_step, max_iter=args.passes,
         local_steps=args.b or None, random_state=args.seed, evaluate_every=args.passes,
-        doc_topic_prior=0.1, topic_word_prior=None, cluster=Cluster(**json.loads(args.options)),
+        doc_topic_prior=0.1, topic_word_prior=None, cluster=cluster,
     ).fit(train)  # fmt: skip
     facts = {}
     if args.engine == "mpi":

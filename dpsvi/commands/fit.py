@@ -128,9 +128,11 @@ def _fields(options) -> set[str]:
     return {field.name for field in fields(options)} & offered if options else set()
 
 
-def cluster_of(args) -> Cluster:
-    """The options that were given, for the engine that is to be used."""
-    options = engines.get(engine_of(args)).options or Cluster
+def cluster_of(args) -> Cluster | None:
+    """The options that were given, for the engine that is to be used; None if it has none."""
+    options = engines.get(engine_of(args)).options
+    if options is None:
+        return None
     given = {name: getattr(args, CALLED.get(name, name), None) for name in _fields(options)}
     if pairs := given.get("strategy_options"):
         given["strategy_options"] = dict(pairs)

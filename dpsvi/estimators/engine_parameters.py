@@ -102,7 +102,7 @@ _TEXT = """\
         Each gets a :class:`dpsvi.base.Event` at each evaluation; a true answer ends the fit.
     cluster : dpsvi.Cluster or None, default=None
         Options of ``engine="mpi"``, or a :class:`dpsvi.cluster.virtual.VirtualCluster`: those of
-        ``"simulated"``; other engines have none.  None: their defaults.
+        ``"simulated"``.  None: their defaults; with other engines it must be None.
     checkpoint_dir : path or None, default=None
         Folder whose ``checkpoints/`` `fit` writes to and :meth:`resume` reads from.
     checkpoint_seconds : float, >= 0, default=60.0

@@ -59,6 +59,8 @@ class RunParameters:
                 )
         if not isinstance(self.cluster, Cluster | None):
             raise TypeError(f"cluster must be a dpsvi.Cluster or None, got {self.cluster!r}")
+        if self.cluster is not None and self._engine().options is None:
+            raise ValueError(f"cluster needs an engine with workers, got engine={self.engine!r}")
         check_number("checkpoint_seconds", self.checkpoint_seconds, low=0)
         check_number("tol", self.tol, low=0)
         check_number("evaluate_every", self.evaluate_every, low=0, open_low=True)

@@ -17,6 +17,7 @@ REFUSED = [
     ("early_stopping", "no", TypeError, "must be True or False, got 'no'"),
     ("warm_start", "x", TypeError, "must be True or False, got 'x'"),
     ("engine", "gpu", ValueError, "must be one of"),
+    ("cluster", VirtualCluster(), ValueError, "needs an engine with workers, got .*'threads'"),
     ("batch_size", 0, ValueError, "must be an integer >= 1, got 0"),
     ("most_blind", 0, ValueError, "must be a number > 0, got 0"),
     ("most_blind", "never", ValueError, r"must be one of \['auto'\], got 'never'"),

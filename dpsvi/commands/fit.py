@@ -231,19 +231,24 @@ def run(args, resume: bool = False) -> int:
             if not estimator.interrupted_:
                 folder.drop_checkpoints()
     if first:
-        result = side.summary(estimator, data)
-        clock = (
-            "training (SIMULATED: the clock of a virtual cluster)" if result["simulated"]
-            else "training, without compiling and scoring"
-        )  # fmt: skip
-        lines = [
-            *side.describe(result, estimator),
-            f"open {folder.path / 'report.html'} in a browser",
-            f"{result['passes']} passes in {result['seconds']:.2f} s of {clock}",
-            f"run folder {folder.path}",
-        ]
-        emit(args, {**result, "run_folder": str(folder.path)}, "\n".join(lines))
+        _tell(args, side, estimator, data, folder)
     return estimator.interrupted_
+
+
+def _tell(args, side, estimator, data, folder) -> None:
+    """Print what came of the fit and where it lies."""
+    result = side.summary(estimator, data)
+    clock = (
+        "training (SIMULATED: the clock of a virtual cluster)" if result["simulated"]
+        else "training, without compiling and scoring"
+    )  # fmt: skip
+    lines = [
+        *side.describe(result, estimator),
+        f"open {folder.path / 'report.html'} in a browser",
+        f"{result['passes']} passes in {result['seconds']:.2f} s of {clock}",
+        f"run folder {folder.path}",
+    ]
+    emit(args, {**result, "run_folder": str(folder.path)}, "\n".join(lines))
 
 
 def _rank_log(args):

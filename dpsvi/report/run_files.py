@@ -91,8 +91,7 @@ def read_run(run_dir, expected=FILES):
     if len(absent) == len(FILES):
         raise FileNotFoundError(f"{folder} is not a run folder: none of {', '.join(FILES)} in it")
     config = _read(folder / "config.json", _settings, {})
-    if not may_have_topics(config):
-        expected = [name for name in expected if name != "topics.csv"]
+    expected = [name for name in expected if name != "topics.csv" or may_have_topics(config)]
     metrics, notes = _read(folder / "metrics.jsonl", _metrics, ([], []))
     topics = _read(folder / "topics.csv", _topics, [])
     numbers = {topic.topic for topic in topics}
@@ -104,11 +103,7 @@ def read_run(run_dir, expected=FILES):
         env=_read(folder / "env.json", _settings, {}),
         metrics=metrics,
         topics=sorted(topics, key=lambda topic: (-topic.weight, topic.topic)),
-        positions=_read(
-            folder / "topic_map.json",
-            lambda path: _positions(path, numbers),
-            {},
-        ),
+        positions=_read(folder / "topic_map.json", lambda path: _positions(path, numbers), {}),
         notes=[f"{name} is not in the run folder." for name in absent if name in expected] + notes,
         corpus=corpus,
         ended=(folder / "model.json").is_file() and not (folder / "checkpoints").exists(),

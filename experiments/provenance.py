@@ -61,8 +61,22 @@ def described(source: Mapping) -> str:
     """Return the line that a table of results begins with: command, date, machine, versions."""
     return (
         f"`{source['command']}`; {source['date']}; {source['hardware']['processor']}, "
-        f"{source['hardware']['cores']} cores; versions {source['versions']}"
+        f"{source['hardware']['cores']} cores; "
+        f"{named_versions(source['versions'])}"
     )
+
+
+def named_versions(versions: Mapping) -> str:
+    """Return versions as a reader wants them: ``dpsvi 0.2.0, numpy 2.4.6``.
+
+    Packages that were not installed, which have None, are left out.
+
+    Examples
+    --------
+    >>> named_versions({"dpsvi": "0.2.0", "gensim": None, "numpy": "2.4.6"})
+    'dpsvi 0.2.0, numpy 2.4.6'
+    """
+    return ", ".join(f"{name} {version}" for name, version in versions.items() if version)
 
 
 def command(module: str, arguments: Sequence[str]) -> str:

@@ -183,6 +183,7 @@ def run(args, resume: bool = False) -> int:
     Under ``mpiexec`` every rank fits; rank 0 alone writes and prints.
     """
     from dpsvi.commands.run_folder import RunFolder
+    from dpsvi.report import write_report
 
     if not resume:  # a fit may go on with another engine
         check_used(vars(args), engine_of(args))
@@ -202,7 +203,9 @@ def run(args, resume: bool = False) -> int:
     with folder if first else nullcontext(), _rank_log(args):
         if first:
             settings = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
-            folder.write_settings(settings, args.seed, args.threads, launched_size())
+            folder.write_settings(
+                settings, estimator._items, args.seed, args.threads, launched_size()
+            )
             log.info("%s: %s", args.name, side.described(data))
             if collective(args) and estimator.checkpoint_dir and not launched_with_ulfm():
                 # Afterwards nobody could say so: this MPI ends all others at once.
@@ -226,22 +229,28 @@ def run(args, resume: bool = False) -> int:
             if estimator.exchanges_.get("exchanges"):
                 folder.write_exchanges(estimator.exchanges_, estimator.history_)
             estimator.save(folder.path)
-            side.write_page(folder)
+            write_report(folder.path)  # which reads all other files
             if not estimator.interrupted_:
                 folder.drop_checkpoints()
     if first:
-        result = side.summary(estimator, data)
-        clock = (
-            "training (SIMULATED: the clock of a virtual cluster)" if result["simulated"]
-            else "training, without compiling and scoring"
-        )  # fmt: skip
-        lines = [
-            *side.describe(result, estimator, folder),
-            f"{result['passes']} passes in {result['seconds']:.2f} s of {clock}",
-            f"run folder {folder.path}",
-        ]
-        emit(args, {**result, "run_folder": str(folder.path)}, "\n".join(lines))
+        _tell(args, side, estimator, data, folder)
     return estimator.interrupted_
+
+
+def _tell(args, side, estimator, data, folder) -> None:
+    """Print what came of the fit and where it lies."""
+    result = side.summary(estimator, data)
+    clock = (
+        "training (SIMULATED: the clock of a virtual cluster)" if result["simulated"]
+        else "training, without compiling and scoring"
+    )  # fmt: skip
+    lines = [
+        *side.describe(result, estimator),
+        f"open {folder.path / 'report.html'} in a browser",
+        f"{result['passes']} passes in {result['seconds']:.2f} s of {clock}",
+        f"run folder {folder.path}",
+    ]
+    emit(args, {**result, "run_folder": str(folder.path)}, "\n".join(lines))
 
 
 def _rank_log(args):

@@ -100,10 +100,6 @@ def write(folder, estimator, data) -> None:
     """Nothing besides the model."""
 
 
-def write_page(folder) -> None:
-    """No page: it shows topics."""
-
-
 def summary(estimator, data) -> dict:
     """Numbers of the run."""
     last = estimator.history_[-1] if estimator.history_ else {}
@@ -115,9 +111,12 @@ def summary(estimator, data) -> dict:
     }  # fmt: skip
 
 
-def describe(result, estimator, folder) -> list[str]:
+def describe(result, estimator) -> list[str]:
     """The same as lines of text."""
-    lines = [f"{result['model']}: lower bound {result['lower_bound']:,.6g} nats"]
+    model = result["model"]
+    if "n_components" in estimator.get_params():  # some have one unless it is set
+        model += f", --set n_components={estimator.n_components}"
+    lines = [f"{model}: lower bound {result['lower_bound']:,.6g} nats"]
     if result["score"] is not None:
         lines.append(f"held-out score {result['score']:.6g}")
     return lines

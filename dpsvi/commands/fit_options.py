@@ -68,8 +68,8 @@ def add_evaluation_arguments(parser) -> None:
     held = parser.add_argument_group("evaluation")
     held.add_argument(
         "--held-out", type=int, metavar="N",
-        help="documents or rows that are scored, not fitted [of documents 5 %%, at most 2000; "
-        "of others 0]",
+        help="documents, points, groups, sequences or users that are scored, not fitted "
+        "[of documents 5 %%, at most 2000; of others 0]",
     )  # fmt: skip
     held.add_argument(
         "--evaluate-every", type=float, metavar="PASSES",

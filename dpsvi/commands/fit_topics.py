@@ -91,13 +91,6 @@ def write(folder, estimator, data) -> None:
         folder.write_vocabulary(data["X"].vocabulary)
 
 
-def write_page(folder) -> None:
-    """The HTML page, which reads all other files."""
-    from dpsvi.report import write_report
-
-    write_report(folder.path)
-
-
 def summary(estimator, data) -> dict:
     """Numbers of the run: held-out perplexity, baseline, speed, size."""
     corpus = data["X"]
@@ -115,7 +108,7 @@ def summary(estimator, data) -> dict:
     }  # fmt: skip
 
 
-def describe(result, estimator, folder) -> list[str]:
+def describe(result, estimator) -> list[str]:
     """The same as lines of text, with the topics."""
     from dpsvi.commands.topics import table
 
@@ -128,5 +121,4 @@ def describe(result, estimator, folder) -> list[str]:
         )
     if result["tokens_per_second"]:
         lines.append(f"{result['tokens_per_second'] / 1e6:.2f} million tokens per second")
-    lines.append(f"open {folder.path / 'report.html'} in a browser")
     return lines

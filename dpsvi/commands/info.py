@@ -16,7 +16,17 @@ def run(args) -> None:
 
     with reading_input(args.path):
         facts = _model(args.path) if os.path.isdir(args.path) else _corpus(args.path)
-    emit(args, facts, "\n".join(f"{key}: {value}" for key, value in facts.items()))
+    emit(args, facts, "\n".join(_lines(facts)))
+
+
+def _lines(facts: dict):
+    """A line for each fact; those that consist of several have theirs below, indented."""
+    for key, value in facts.items():
+        if isinstance(value, dict):
+            yield f"{key}:"
+            yield from (f"  {line}" for line in _lines(value))
+        else:
+            yield f"{key}: {value}"
 
 
 def _model(path) -> dict:

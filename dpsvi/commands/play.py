@@ -136,7 +136,8 @@ def _in_folder(agent, args) -> tuple[int, dict]:
 
     with RunFolder(args.out, args.overwrite, args.resume) as folder:
         config = {"command": "play", "moves": args.moves, **plain_params(agent)}
-        folder.write_settings(config, args.seed, resolve_jobs(agent.n_jobs), launched_size())
+        threads = resolve_jobs(agent.n_jobs)
+        folder.write_settings(config, "moves", args.seed, threads, launched_size())
 
         def note(entry, agent):
             folder.metric(

@@ -153,10 +153,14 @@ class RunFolder:
         kept = [line for line in lines if _step_of(line) <= step]
         write_text(path, "".join(line + "\n" for line in kept))
 
-    def write_settings(self, config: dict, seed: int, threads: int, ranks: int = 1) -> None:
-        """Write config.json and env.json."""
+    def write_settings(
+        self, config: dict, items: str, seed: int, threads: int, ranks: int = 1
+    ) -> None:
+        """Write config.json and env.json; `items` is what the data are made of, in the plural."""
         write_json(self.path / "config.json", config)
-        facts = {"date": now(), "ranks": ranks, "threads": threads, "seed": seed}
+        facts = {
+            "date": now(), "items": items, "ranks": ranks, "threads": threads, "seed": seed,
+        }  # fmt: skip
         write_json(self.path / "env.json", facts | environment())
 
     def metric(self, step, items, seconds, metric, value, split) -> None:

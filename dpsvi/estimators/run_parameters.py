@@ -198,7 +198,12 @@ class RunParameters:
             size = max(1, int(size * n_items))
         if n_items < 2:
             raise ValueError(f"validation_size={size!r} needs at least 2 items, got {n_items}")
-        check_number("validation_size", size, low=1, high=n_items - 1, integer=True)
+        if isinstance(size, numbers.Integral) and size >= n_items:
+            raise ValueError(
+                f"validation_size must be less than {n_items}, the number of {self._items}, "
+                f"got {size}"
+            )
+        check_number("validation_size", size, low=1, integer=True)
         return size
 
     def _draw_seed(self, random_state=None) -> int:

@@ -66,10 +66,23 @@ function steps(low, high) {
 function tickTexts(ticks) {
   const texts = ticks.map(plain);
   if (new Set(texts).size === ticks.length) return texts;
+  return ticks.map((tick) => minus(tick.toFixed(placesOf(ticks))));
+}
+
+// Decimal places that the step between ticks has.
+function placesOf(ticks) {
   const step = ticks[1] - ticks[0];
   let places = 0;
   while (places < 15 && Math.abs(Number(step.toFixed(places)) - step) > 1e-6 * step) places += 1;
-  return ticks.map((tick) => minus(tick.toFixed(places)));
+  return places;
+}
+
+// A value beside these ticks, with a digit more than they have, so that it can lie between them.
+function finer(value, ticks) {
+  if (ticks.length < 2 || ticks[1] - ticks[0] >= 10) return plain(value);
+  const places = Math.min(15, placesOf(ticks) + 1);
+  const text = minus(digits({ maximumFractionDigits: places })(value));
+  return text.length > plain(value).length ? text : plain(value);
 }
 
 // 1, 2, 5, 10, 20, ...; powers of ten alone where those would be too many.

@@ -2,6 +2,8 @@
 
 const COLUMN = { step: 0, documents: 1, seconds: 2, value: 3 }; // of a point
 const valueOf = (point) => point[COLUMN.value];
+// Height at x of the line from one place to another.
+const between = ([x0, y0], [x1, y1], x) => y0 + ((y1 - y0) * (x - x0)) / (x1 - x0);
 
 class TrainingCurve {
   constructor(figure, controls) {
@@ -72,10 +74,7 @@ class TrainingCurve {
   layOut() {
     this.width = Math.max(280, this.drawnWidth);
     this.height = this.width < 600 ? 260 : 340;
-    // Several names need room beside the plot; a single one fits above its line.
-    const longest = largest(this.curves.map((curve) => this.name(curve).length));
-    const right = this.curves.length > 1 ? 7.2 * longest + 16 : 14;
-    this.box = { right: this.width - right, top: 18, bottom: this.height - 44 };
+    this.box = { top: 18, bottom: this.height - 44 };
     const points = this.curves.flatMap((curve) => curve.points);
     const xs = points.map((point) => this.x(point));
     const ys = points.map(valueOf).concat(DATA.baseline ?? []);
@@ -85,6 +84,9 @@ class TrainingCurve {
     const ends = log ? [low / room, high * room] : [low - room, high + room];
     this.toY = axis(ends, [this.box.bottom, this.box.top], log);
     this.rows = tickTexts(this.toY.ticks);
+    // Several names need room beside the plot; a single one fits above its line.
+    const longest = largest(this.curves.map((curve) => this.name(curve).length));
+    this.box.right = this.width - (this.curves.length > 1 ? 7.2 * longest + 16 : 14);
     this.box.left = Math.max(58, 7.2 * largest(this.rows.map((text) => text.length)) + 12);
     this.toX = axis(
       [this.log ? smallest(xs) : 0, largest(xs)], [this.box.left, this.box.right], this.log,
@@ -92,7 +94,7 @@ class TrainingCurve {
   }
 
   name({ label, points }) {
-    return `${label} ${plain(valueOf(points[points.length - 1]))}`;
+    return `${label} ${finer(valueOf(points[points.length - 1]), this.toY.ticks)}`;
   }
 
   place(point) {
@@ -168,7 +170,10 @@ class TrainingCurve {
     const places = curve.points.map((point) => this.place(point));
     const x = places[places.length - 1][0];
     const left = x - 7.2 * this.name(curve).length;
-    const y = smallest(places.filter((place) => place[0] >= left).map((place) => place[1])) - 10;
+    const first = places.findIndex((place) => place[0] >= left);
+    const below = places.slice(first).map((place) => place[1]);
+    if (first > 0) below.push(between(places[first - 1], places[first], left));
+    const y = smallest(below) - 10;
     return svg("text", { x, y, "text-anchor": "end", class: "main-label" }, this.name(curve));
   }
 
@@ -195,7 +200,7 @@ class TrainingCurve {
     const value = valueOf(point);
     const nats = minus((-Math.log(value)).toFixed(3));
     return [
-      `${DATA.measure.name} ${plain(value)}`,
+      `${DATA.measure.name} ${finer(value, this.toY.ticks)}`,
       ...(DATA.measure.log ? [`${nats} nats per token`] : []),
       `${plain(point[COLUMN.seconds])} seconds`,
       `${whole(point[COLUMN.documents])} ${DATA.items}`,

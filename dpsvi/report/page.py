@@ -17,7 +17,16 @@ from string import Template
 from dpsvi.files.io import atomic_path
 
 from .run_files import read_run
-from .summary import curves, items_of, measure_of, number, thinned, tiles, unigram_perplexity
+from .summary import (
+    curves,
+    is_of_topics,
+    items_of,
+    measure_of,
+    number,
+    thinned,
+    tiles,
+    unigram_perplexity,
+)
 
 SCRIPTS = ("base.js", "curve.js", "map.js", "topics.js")
 LIVE = "live.js"  # of a page that is served while its run goes on
@@ -87,7 +96,7 @@ def render(run, live=False):
     """
     style = _template("page.css")
     script = "\n".join(map(_template, [*SCRIPTS, LIVE] if live else SCRIPTS))
-    measure = measure_of(run.metrics)
+    measure = measure_of(run)
     shown = [curve._replace(points=thinned(curve.points)) for curve in curves(run.metrics)]
     notes = run.notes + [
         f"The {short.label} curve shows {len(short.points):,} of {len(full.points):,} points."
@@ -120,13 +129,13 @@ def render(run, live=False):
         items=items_of(run),
         caption=measure.caption,
         curve_hidden="" if live or shown else "hidden",
-        topics_hidden="hidden" if live and not run.topics else "",
+        topics_hidden="" if run.topics or (is_of_topics(run) and not live) else "hidden",
         data=_script_json(_data(run, shown) | ({"ended": run.ended} if live else {})),
     )
 
 
 def _data(run, shown):
-    measure = measure_of(run.metrics)
+    measure = measure_of(run)
     return {
         "measure": {"name": measure.name, "log": measure.log},
         "items": items_of(run),

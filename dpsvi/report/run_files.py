@@ -16,6 +16,11 @@ FILES = ("config.json", "env.json", "metrics.jsonl", "topics.csv")
 NAMED_LINES = 5  # broken lines named one by one; the others are only counted
 
 
+def may_have_topics(config):
+    """Whether a run with the settings `config` may be of a topic model, by what it was given."""
+    return not {"data", "command"} & config.keys()
+
+
 class Metric(NamedTuple):
     """One line of ``metrics.jsonl``: `value` of `metric` after `items` visits, `seconds` in."""
 
@@ -85,6 +90,8 @@ def read_run(run_dir, expected=FILES):
     absent = [name for name in FILES if not (folder / name).is_file()]
     if len(absent) == len(FILES):
         raise FileNotFoundError(f"{folder} is not a run folder: none of {', '.join(FILES)} in it")
+    config = _read(folder / "config.json", _settings, {})
+    expected = [name for name in expected if name != "topics.csv" or may_have_topics(config)]
     metrics, notes = _read(folder / "metrics.jsonl", _metrics, ([], []))
     topics = _read(folder / "topics.csv", _topics, [])
     numbers = {topic.topic for topic in topics}
@@ -92,15 +99,11 @@ def read_run(run_dir, expected=FILES):
     topics = [topic._replace(**more.get(topic.topic, {})) for topic in topics]
     return Run(
         name=folder.name,
-        config=_read(folder / "config.json", _settings, {}),
+        config=config,
         env=_read(folder / "env.json", _settings, {}),
         metrics=metrics,
         topics=sorted(topics, key=lambda topic: (-topic.weight, topic.topic)),
-        positions=_read(
-            folder / "topic_map.json",
-            lambda path: _positions(path, numbers),
-            {},
-        ),
+        positions=_read(folder / "topic_map.json", lambda path: _positions(path, numbers), {}),
         notes=[f"{name} is not in the run folder." for name in absent if name in expected] + notes,
         corpus=corpus,
         ended=(folder / "model.json").is_file() and not (folder / "checkpoints").exists(),

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from dpsvi import engines
 
+from .run_files import may_have_topics
+
 MAX_POINTS = 2000  # more than a curve has pixels
 NAMES = {"heldout": "held-out", "train": "training"}
 
@@ -36,8 +38,8 @@ MEASURES = (
     ),
     Measure("score", "score", False, "Score, higher is better."),
     Measure(
-        "items_per_second", "items per second", False,
-        "Items per second. The run holds no items out (--held-out), so it has no score.",
+        "items_per_second", "{items} per second", False,
+        "{Items} per second. The run holds no {items} out (--held-out), so it has no score.",
     ),
 )  # fmt: skip
 
@@ -50,8 +52,14 @@ class Curve(NamedTuple):
     points: list
 
 
-def measure_of(metrics):
-    """The `Measure` of a run with these lines; perplexity where it has recorded none yet."""
+def measure_of(run):
+    """The `Measure` of a run; perplexity where it has recorded none yet."""
+    found, items = _measure(run.metrics), items_of(run)
+    said = [text.format(items=items, Items=items.capitalize()) for text in found[1::2]]
+    return found._replace(name=said[0], caption=said[1])
+
+
+def _measure(metrics):
     recorded = {row.metric for row in metrics}
     return next((one for one in MEASURES if one.metric in recorded), MEASURES[0])
 
@@ -70,7 +78,7 @@ def curves(metrics):
     -------
     curves : list of Curve
     """
-    found, shown = {}, measure_of(metrics).metric
+    found, shown = {}, _measure(metrics).metric
     for row in metrics:
         if row.metric == shown:
             points = found.setdefault((row.split != "heldout", row.split, row.rank), [])
@@ -112,53 +120,61 @@ def tiles(run):
     tiles : list of Tile
         Held-out perplexity, unigram baseline, improvement, topics, documents, tokens per second,
         wall-clock time. A number the run did not record is a dash.  Of a run whose measure is
-        another one: its last score, items, items per second, time.
+        another one: its last score, items, items per second if it has recorded them, time.
     """
-    if not _is_of_topics(run):
+    if not is_of_topics(run):
         return _tiles_of_scores(run)
     heldout = [curve for curve in curves(run.metrics) if curve.split == "heldout"]
     points = heldout[0].points if heldout else []
     baseline = unigram_perplexity(run.metrics)
     words = max((len(topic.words) for topic in run.topics), default=0)
+    documents, time = _tiles_of_work(run)
     return [
         _perplexity("Held-out perplexity", points[-1].value if points else None, _best(points)),
         _perplexity("Unigram baseline", baseline),
         _improvement(points[-1].value if points else None, baseline),
         _tile("Topics", len(run.topics) or None, f"{words} top words each"),
-        *_tiles_of_work(run, "tokens_per_second"),
+        documents,
+        _speed(run.metrics, "tokens_per_second", "Tokens per second"),
+        time,
     ]
 
 
 def items_of(run):
-    """What the run goes through: documents, moves of a game, or items."""
-    if run.config.get("command") == "play":
-        return "moves"
-    return "documents" if _is_of_topics(run) else "items"
+    """What the run goes through, as it says itself: documents, points, moves of a game."""
+    named = run.env.get("items")  # not written by versions up to 0.2.0
+    return named if isinstance(named, str) else "documents" if is_of_topics(run) else "items"
 
 
-def _is_of_topics(run):
+def is_of_topics(run):
+    """Whether the run fits a topic model: by what it measures, else by what it was given."""
     if run.metrics:
-        return measure_of(run.metrics).metric == "perplexity"
-    return not {"data", "command"} & run.config.keys()  # it has just begun
+        return _measure(run.metrics).metric == "perplexity"
+    return may_have_topics(run.config)
 
 
 def _tiles_of_scores(run):
     found = []
     for curve in curves(run.metrics)[:1]:
-        if measure_of(run.metrics).metric == "score":
+        if _measure(run.metrics).metric == "score":
             last, best = curve.points[-1], max(curve.points, key=lambda row: row.value)
-            better = best.value > last.value
+            better = number(best.value) != number(last.value)
             detail = f"best {number(best.value)} at {number(best.seconds)} s" * better
             tile = _tile(f"{curve.label} score", last.value, detail)
             found.append(Tile(tile.label.capitalize(), _minus(tile.value), _minus(tile.detail)))
-    return found + _tiles_of_work(run, "items_per_second")
+    items, time = _tiles_of_work(run)
+    measured = any(row.metric == "items_per_second" for row in run.metrics)
+    speed = [_speed(run.metrics, "items_per_second", f"{items.label} per second")] * measured
+    return [*found, items, *speed, time]
 
 
-def _tiles_of_work(run, speed):
-    items = items_of(run).capitalize()
+def _tiles_of_work(run):
     return [
-        _tile(items, max((row.items for row in run.metrics), default=None), "processed"),
-        *([] if items == "Moves" else [_speed(run.metrics, speed)]),  # play measures none
+        _tile(
+            items_of(run).capitalize(),
+            max((row.items for row in run.metrics), default=None),
+            "processed",
+        ),
         _duration(
             max((row.seconds for row in run.metrics), default=None),
             _simulated(run.config.get("engine")),
@@ -188,7 +204,7 @@ def _perplexity(label, value, remark=""):
 
 def _best(points):
     best = min(points, key=lambda row: row.value, default=None)
-    if best is None or best.value == points[-1].value:
+    if best is None or number(best.value) == number(points[-1].value):
         return ""
     return f"; best {number(best.value)} at {number(best.seconds)} s"
 
@@ -206,7 +222,7 @@ def _minus(text):
     return text.replace("-", "\N{MINUS SIGN}")
 
 
-def _speed(metrics, name):
+def _speed(metrics, name, label):
     by_rank = {}
     for row in metrics:
         if row.metric == name:
@@ -215,8 +231,7 @@ def _speed(metrics, name):
     speed = sum(median(values) for values in by_rank.values()) if by_rank else None
     readings = sum(len(values) for values in by_rank.values())
     ranks = f", sum over {len(by_rank)} ranks" if len(by_rank) > 1 else ""
-    label = name.replace("_", " ").capitalize()
-    return _tile(label, speed, f"median of {readings} readings{ranks}")
+    return _tile(label, speed, f"median of {readings:,} readings{ranks}")
 
 
 def _simulated(engine):

@@ -14,6 +14,10 @@ log = logging.getLogger(__name__)
 _LOOK_SECONDS, _LINE_SECONDS = 0.2, 10.0
 
 
+def _number(passes: float) -> str:
+    return f"{passes:.4g}" if passes < 1000 else f"{passes:,.0f}"
+
+
 class Progress:
     """How far a fit is: a bar on a terminal and in a notebook with widgets, elsewhere plain lines.
 
@@ -93,7 +97,8 @@ class Progress:
 
     def _show(self, name: str, passes: float, whole: float, seconds: float, rate: float) -> None:
         self._shown_at = time.monotonic()
-        line = f"{name}: {passes:.4g} of {whole:.4g} passes, {seconds:.1f} s of {self._clock}"
+        at = f"{_number(passes)} of {_number(whole)} passes"
+        line = f"{name}: {at}, {seconds:.1f} s of {self._clock}"
         if rate:
             line += f", {rate:,.0f} {self.items}/s"
         known = [entry for entry in list(self.history()) if "score" in entry]

@@ -30,7 +30,7 @@ from experiments.cluster.namespaces import (
     remove_hosts,
 )
 from experiments.mpiexec import ROOT_MAY
-from experiments.provenance import provenance
+from experiments.provenance import named_versions, provenance
 
 HOSTS = (1, 2, 3)
 SILENT_SECONDS = 5
@@ -282,7 +282,7 @@ def table(results, source, args) -> str:
         f"# Faults across hosts, {args.corpus.name}", "",
         f"`{source['command']}`; {source['date']}; {source['hardware']['processor']}, "
         f"{source['hardware']['cores']} cores, load {source['hardware']['load_average']} at the "
-        f"start; versions {source['versions']}", "",
+        f"start; {named_versions(source['versions'])}", "",
         f"{len(HOSTS)} network namespaces on one machine, {len(HOSTS) + 1} ranks of one thread "
         f"(rank 0 is the master), TCP, `--silent-seconds {SILENT_SECONDS}`. One run each: the "
         "workers share the cores, so documents per second say nothing about scaling.", "",

@@ -10,6 +10,8 @@ import json
 import re
 from pathlib import Path
 
+from experiments.provenance import named_versions
+
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem;
        color: #1a1a1a; }
@@ -86,7 +88,7 @@ def _sources(folder) -> str:
             if "command" in source:
                 machine = source["hardware"]
                 machine = f"{machine['processor']}, {machine['cores']} cores, {machine['system']}"
-                versions = ", ".join(f"{k} {v}" for k, v in source["versions"].items() if v)
+                versions = named_versions(source["versions"])
                 row = path.name, source["command"], machine, versions, source["date"][:10]
                 found.setdefault(row, None)
     rows = [

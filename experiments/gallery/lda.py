@@ -21,6 +21,7 @@ def picture(small=False):
     topics = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
     share = lda.components_.sum(axis=1) / lda.components_.sum()
     figure = Figure(figsize=(9, 5), layout="constrained")
+    figure.get_layout_engine().set(hspace=0.08)  # else a title touches the axes above it
     for axes, k in zip(figure.subplots(2, 5).flat, np.argsort(-share), strict=True):
         top = np.argsort(-topics[k])[:8]
         axes.barh(range(8), topics[k][top], color="#0072B2")

@@ -98,6 +98,12 @@ def test_commands_give_json(command, keys, run_folder, corpus, tmp_path, capsys)
     assert keys <= set(json.loads(capsys.readouterr().out))
 
 
+def test_info_in_lines(run_folder, capsys):
+    assert main(["info", str(run_folder)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "kind: lda" in lines and "params:" in lines and "  lambda: [60, 4]" in lines
+
+
 def test_transform_and_export_write_what_the_model_says(run_folder, corpus, tmp_path, capsys):
     model = DPSVILDA.load(run_folder)
     theta, topics = tmp_path / "theta.csv", tmp_path / "topics.npz"

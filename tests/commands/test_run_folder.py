@@ -29,7 +29,7 @@ def fit(data, name, *more):
 def killed(path):
     """What a fit leaves behind that was killed after its second checkpoint."""
     with RunFolder(path) as folder:
-        folder.write_settings(SETTINGS, 0, 1)
+        folder.write_settings(SETTINGS, "documents", 0, 1)
         folder.metric(10, 100, 1.0, "score", -1.0, "heldout")
     for step in ("step-00000010", "step-00000020"):
         (path / "checkpoints" / step).mkdir(parents=True)
@@ -71,8 +71,16 @@ def test_a_fit_that_ends_well_replaces_everything(data):
     assert fit(data, "good.npy", "--overwrite") == 0
     assert {path.name for path in (data / "run").iterdir()} == {
         "config.json", "env.json", "metrics.jsonl", "model.json", "model.safetensors", "run.log",
-        "notes.txt",
+        "report.html", "notes.txt",
     }  # fmt: skip
+
+
+def test_the_page_of_a_model_without_topics(data, capsys):
+    assert fit(data, "good.npy") == 0
+    assert f"open {data / 'run' / 'report.html'} in a browser" in capsys.readouterr().out
+    page = (data / "run" / "report.html").read_text()
+    assert "Points per second" in page and "topics.csv" not in page
+    assert '<section aria-labelledby="topics-title" hidden>' in page
 
 
 def test_nothing_is_made_for_data_that_cannot_be_read(data, capsys):

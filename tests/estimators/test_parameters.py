@@ -103,6 +103,11 @@ def test_the_size_of_what_is_held_out(size, rng):
     assert count(held_out) == 25 and count(train) == 75
 
 
+def test_too_many_held_out(rng):
+    with pytest.raises(ValueError, match="less than 100, the number of documents, got 100$"):
+        DPSVILDA(validation_size=100)._hold_out(ITEMS, rng)
+
+
 @pytest.mark.parametrize("size", [0.0, 1.0, np.float32(1.5), 100, 0, True, "a"])
 def test_bad_sizes_of_what_is_held_out(size, rng):
     with pytest.raises((ValueError, TypeError), match="validation_size must be"):

@@ -6,6 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
+import dpsvi
 from experiments import mpiexec, provenance
 
 
@@ -19,6 +20,8 @@ def test_provenance_hides_folders_and_is_json():
     assert found["versions"]["no-such-package"] is None
     assert found["hardware"]["processor"]
     json.dumps(found)
+    named = provenance.described(found).partition(" cores; ")[2]
+    assert named == f"dpsvi {dpsvi.__version__}, numpy {np.__version__}"
 
 
 def test_git_revision_notices_changes(tmp_path):

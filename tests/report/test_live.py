@@ -43,7 +43,7 @@ def get(server, path="/", host=None):
 def test_the_page_follows_the_run(tmp_path):
     """Its files are those that a fit writes while it runs."""
     with RunFolder(tmp_path / "run") as folder, served(LivePage(folder.path)) as server:
-        folder.write_settings({"topics": 5}, seed=3, threads=1)
+        folder.write_settings({"topics": 5}, "documents", seed=3, threads=1)
         status, headers, page = get(server)
         assert status == 200 and headers["Cache-Control"] == "no-store"
         assert data_of(page)["curves"] == [] and not data_of(page)["ended"]
@@ -167,7 +167,22 @@ def test_a_run_with_scores(tmp_path):
     (tmp_path / "run" / "metrics.jsonl").write_text("")
     (tmp_path / "run" / "config.json").write_text('{"data": "points.npy"}')  # as it begins
     page = LivePage(tmp_path / "run").content().decode()
-    assert list(tiles_of(page)) == ["Items", "Items per second", "Seconds"]
+    assert list(tiles_of(page)) == ["Items", "Seconds"]
+
+
+def test_a_run_says_what_it_goes_through(tmp_path):
+    folder = scores(tmp_path / "run")
+    (folder / "env.json").write_text('{"items": "sequences"}')
+    page = LivePage(folder).content().decode()
+    assert data_of(page)["items"] == "sequences"
+    assert list(tiles_of(page)) == [
+        "Held-out score", "Sequences", "Sequences per second", "Seconds",
+    ]  # fmt: skip
+    rows = [row_of(1, 100, 1, "items_per_second", 120, "train")]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    page = LivePage(folder).content().decode()
+    assert data_of(page)["measure"]["name"] == "sequences per second"
+    assert "Sequences per second. The run holds no sequences out" in page
 
 
 def test_a_run_without_a_score(tmp_path):
@@ -179,8 +194,12 @@ def test_a_run_without_a_score(tmp_path):
 
 
 def test_a_game(tmp_path):
-    page = LivePage(scores(tmp_path / "run", split="evaluation", command="play"))
-    found = page.content().decode()
+    folder = scores(tmp_path / "run", split="evaluation", command="play")
+    (folder / "env.json").write_text('{"items": "moves"}')
+    lines = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
+    unmeasured = [line for line in lines if "items_per_second" not in line]
+    (folder / "metrics.jsonl").write_text("".join(unmeasured))
+    found = LivePage(folder).content().decode()
     assert list(tiles_of(found)) == ["Evaluation score", "Moves", "Seconds"]
     assert data_of(found)["items"] == "moves"
 

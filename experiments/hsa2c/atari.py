@@ -19,7 +19,7 @@ from experiments.hsa2c.table import interval
 
 EPISODES = 30
 SETTINGS = {
-    "n_games": 16, "n_moves": 5, "optimizer": "adam", "learning_rate": 7e-4, "trace": 1.0,
+    "n_games": 4, "n_moves": 20, "optimizer": "adam", "learning_rate": 7e-4, "trace": 1.0,
     "entropy": 0.01, "value": 0.5,
 }  # fmt: skip
 LOOKS = {"n_evaluations": 20, "n_episodes": 1, "checkpoint_seconds": 300.0}

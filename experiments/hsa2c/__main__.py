@@ -39,6 +39,10 @@ def main(argv=None) -> None:
     parser.add_argument("part", choices=[*PARTS, "all"], help="all: but for atari")
     parser.add_argument("--redraw", action="store_true", help="run nothing")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument(
+        "--first-seed", type=int, default=0,
+        help="of atari: begin with this one; others may run beside it, with an --out of their own",
+    )  # fmt: skip
     parser.add_argument("--nodes", type=lambda text: tuple(map(int, text.split(","))))
     parser.add_argument("--exchanges", type=int, default=8, help="of a worker (figure5, links)")
     parser.add_argument("--moves", type=int, default=300_000, help="of a fit (others)")

@@ -2,7 +2,7 @@
 
 One thread, the paper's network, rewards of -1, 0 and 1 and ends at lost lives while it learns; a
 frame is a sixtieth of a second of the game, and four are a move.  A fit that was stopped goes on
-from its newest checkpoint, with new games.  The settings are those that are usual for A2C.
+from its newest checkpoint, with new games.  Of a fit that had other settings the row is kept.
 """
 
 from __future__ import annotations
@@ -19,26 +19,36 @@ from experiments.hsa2c.table import interval
 
 EPISODES = 30
 SETTINGS = {
-    "n_games": 16, "n_moves": 5, "optimizer": "rmsprop", "learning_rate": 7e-4, "entropy": 0.01,
-    "n_evaluations": 20, "n_episodes": 1, "checkpoint_seconds": 300.0,
+    "n_games": 4, "n_moves": 20, "optimizer": "adam", "learning_rate": 7e-4, "trace": 1.0,
+    "entropy": 0.01, "value": 0.5,
+}  # fmt: skip
+LOOKS = {"n_evaluations": 20, "n_episodes": 1, "checkpoint_seconds": 300.0}
+FORMER = {"game": "pong", "frames": 10_000_000}  # its pictures still had their mean
+FORMERLY = {
+    "n_games": 16, "n_moves": 5, "optimizer": "rmsprop", "learning_rate": 7e-4, "trace": 1.0,
+    "entropy": 0.01, "value": 0.5,
 }  # fmt: skip
 
 
 def make(runs: Runs, args) -> list[dict]:
-    """One row, of the game that was asked for."""
+    """A row of the game that was asked for, and one of the former fit."""
 
     def score(settings: dict) -> dict:
         return learn(settings, args.out / "checkpoints" / f"{args.game}-{settings['seed']}")
 
-    told = {"game": args.game, "frames": args.frames}
-    found = [runs.get(score, {**told, "seed": seed}) for seed in range(args.seeds)]
-    found = [one for one in found if one is not None]
-    return [{**told, "results": found}] if found else []
+    told = {"game": args.game, "frames": args.frames, **SETTINGS}
+    found = [runs.get(score, {**told, "seed": seed}) for seed in range(args.first_seed, args.seeds)]
+    former = [runs.get(score, {**FORMER, "seed": 0}, possible=False)]
+    rows = [{**told, "results": found}, {**FORMER, **FORMERLY, "results": former}]
+    for row in rows:
+        row["results"] = [one for one in row["results"] if one is not None]
+    return [row for row in rows if row["results"]]
 
 
 def learn(settings: dict, folder: Path) -> dict:
     """Mean returns of drawn and of greedy moves, the first parameters' and the curve, seconds."""
-    told = dict(engine="serial", random_state=settings["seed"], checkpoint_dir=folder, **SETTINGS)
+    told = dict(engine="serial", random_state=settings["seed"], checkpoint_dir=folder, **LOOKS)
+    told.update((key, settings[key]) for key in SETTINGS)
     agent = ActorCritic(f"atari:{settings['game']}", **told)
     moves, load = settings["frames"] // SKIP, os.getloadavg()[0]
     if (folder / "checkpoints" / "latest").exists():
@@ -63,12 +73,20 @@ def scored(agent: ActorCritic, settings: dict, greedy: bool) -> float:
     return float(agent.evaluate(EPISODES, greedy=greedy, random_state=settings["seed"]).mean())
 
 
+def described(row: dict) -> str:
+    """The settings of a row, in words."""
+    return (
+        f"{row['optimizer']} {row['learning_rate']}, {row['n_games']} games x {row['n_moves']} "
+        f"moves, trace {row['trace']}, entropy {row['entropy']}, value {row['value']}"
+    )
+
+
 def table(rows: list[dict]) -> list[str]:
     """Lines of Markdown."""
     lines = [
         f"Means over seeds of {EPISODES} games each, intervals of 95 %.", "",
-        "| game | frames | seeds | greedy | moves drawn | first parameters, drawn | hours |",
-        "|---|---:|---|---:|---:|---:|---:|",
+        "| game | settings | frames | seeds | greedy | moves drawn | untrained, drawn | hours |",
+        "|---|---|---:|---|---:|---:|---:|---:|",
     ]  # fmt: skip
     for row in rows:
         cells = []
@@ -79,7 +97,7 @@ def table(rows: list[dict]) -> list[str]:
             statistics.mean(one[key] for one in row["results"]) for key in ("first", "seconds")
         )
         lines.append(
-            f"| {row['game']} | {row['frames']:,} | {len(row['results'])} | {' | '.join(cells)} "
-            f"| {first:.1f} | {seconds / 3600:.2f} |"
+            f"| {row['game']} | {described(row)} | {row['frames']:,} | {len(row['results'])} "
+            f"| {' | '.join(cells)} | {first:.1f} | {seconds / 3600:.2f} |"
         )
     return lines

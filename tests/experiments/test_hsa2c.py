@@ -142,8 +142,10 @@ def test_what_sharing_costs_stands_beside_a_hand_over(tmp_path, monkeypatch):
 def test_atari_is_learned_for_a_moment_and_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
     pytest.importorskip("ale_py")
     monkeypatch.setattr(atari, "EPISODES", 1)
-    small = {"n_games": 2, "hidden": (8,), "convolution": ((2, 8, 8),), "n_evaluations": 4}
-    monkeypatch.setattr(atari, "SETTINGS", {**atari.SETTINGS, **small, "checkpoint_seconds": 0.0})
+    small = {"n_games": 2, "hidden": (8,), "convolution": ((2, 8, 8),)}
+    monkeypatch.setattr(atari, "SETTINGS", {**atari.SETTINGS, **small, "n_moves": 5})
+    often = {"n_evaluations": 4, "checkpoint_seconds": 0.0}
+    monkeypatch.setattr(atari, "LOOKS", {**atari.LOOKS, **often})
     played, taken = [], atari.ActorCritic._take
 
     def stop(agent, state, *told):
@@ -161,7 +163,7 @@ def test_atari_is_learned_for_a_moment_and_goes_on_from_a_checkpoint(tmp_path, m
     moves = [moves for moves, _ in row["result"]["curve"]]
     assert (moves[0], moves[-1]) == (100, 400) and min(played[3:6]) > 200, "it went on"
     text = (tmp_path / "atari.md").read_text()
-    assert "| pong | 1,600 | 1 |" in text
+    assert "| pong | adam 0.0007, 2 games x 5 moves," in text and "| 1,600 | 1 |" in text
     assert not (tmp_path / "checkpoints" / "pong-0").exists()
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import logging
 import zipfile
 import zlib
 from array import array
@@ -15,6 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from dpsvi.errors import DataFormatError, shortened
+
+log = logging.getLogger(__name__)
 
 NAMES = ("X", "y", "groups", "lengths")
 SUFFIXES = (".npy", ".npz", ".csv", ".csv.gz", ".mtx", ".mtx.gz")
@@ -131,6 +134,9 @@ def _read_csv(path, columns):
             raise  # text is decoded ahead of the lines
         except (ValueError, csv.Error) as error:
             raise DataFormatError.at(path, max(1, lines.line_num), error) from error
+    # A column without a role is taken as a feature: an id that was forgotten shows here.
+    names = ", ".join(header[i] for i in features)
+    log.info("%s: features are the columns %s", path.name, shortened(names, 200))
     found = {"X": np.frombuffer(numbers).reshape(-1, len(features))}
     if "y" in labels:
         found["y"] = _targets(labels["y"])

@@ -49,6 +49,14 @@ def test_dense_matrix_market(X, tmp_path):
     assert np.allclose(read_data(tmp_path / "x.mtx")["X"], X)
 
 
+def test_columns_that_are_features_are_named(tmp_path, caplog):
+    """So that whoever forgot that a file has ids sees it."""
+    (tmp_path / "x.csv").write_text("id,a,t,b\n1,2,3,4\n")
+    with caplog.at_level("INFO", "dpsvi"):
+        read_data(tmp_path / "x.csv", y="t")
+    assert caplog.messages == ["x.csv: features are the columns id, a, b"]
+
+
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
 def test_csv_columns_have_roles(name, tmp_path):
     text = 'a,who,"b, c",t\n1,u,2,0.5\n3,u,4,1\n5,"v w",6,0\n'

@@ -37,7 +37,8 @@ def make(runs: Runs, args) -> list[dict]:
         return learn(settings, args.out / "checkpoints" / f"{args.game}-{settings['seed']}")
 
     told = {"game": args.game, "frames": args.frames, **SETTINGS}
-    found = [runs.get(score, {**told, "seed": seed}) for seed in range(args.first_seed, args.seeds)]
+    seeds = range(args.first_seed, args.first_seed + args.seeds)
+    found = [runs.get(score, {**told, "seed": seed}) for seed in seeds]
     former = [runs.get(score, {**FORMER, "seed": 0}, possible=False)]
     rows = [{**told, "results": found}, {**FORMER, **FORMERLY, "results": former}]
     for row in rows:

@@ -114,8 +114,8 @@ def summary(estimator, data) -> dict:
 def describe(result, estimator) -> list[str]:
     """The same as lines of text."""
     model = result["model"]
-    if "n_components" in estimator.get_params():  # some have one unless it is set
-        model += f", --set n_components={estimator.n_components}"
+    if "n_components" in estimator.get_params():  # the default of some is one, which few want
+        model += f" with --set n_components={estimator.n_components}"
     lines = [f"{model}: lower bound {result['lower_bound']:,.6g} nats"]
     if result["score"] is not None:
         lines.append(f"held-out score {result['score']:.6g}")

@@ -15,11 +15,14 @@ class CommandParser(argparse.ArgumentParser):
         """Parse; what this parser does not know no other will, so it ends here."""
         known, rest = super().parse_known_args(args, namespace)
         if rest:
-            options = [word.partition("=")[0] for word in rest if word.startswith("--")]
-            near = [get_close_matches(option, self._option_string_actions, 1) for option in options]
-            meant = "".join(f"; did you mean {one[0]}?" for one in near if one)
-            self.error(f"unrecognized arguments: {' '.join(rest)}{meant}")
+            self.error(f"unrecognized arguments: {' '.join(rest)}{self._meant(rest)}")
         return known, rest
+
+    def _meant(self, words) -> str:
+        """The options that are like those among `words`."""
+        options = [word.partition("=")[0] for word in words if word.startswith("--")]
+        near = [get_close_matches(one, self._option_string_actions, 1, 0.75) for one in options]
+        return "".join(f"; did you mean {one[0]}?" for one in near if one)
 
     def error(self, message: str):
         """End with what is wrong and where the options are listed."""

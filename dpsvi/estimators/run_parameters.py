@@ -59,7 +59,7 @@ class RunParameters:
                 )
         if not isinstance(self.cluster, Cluster | None):
             raise TypeError(f"cluster must be a dpsvi.Cluster or None, got {self.cluster!r}")
-        if self.cluster is not None and self._engine().options is None:
+        if self.cluster is not None and engine.options is None:
             raise ValueError(f"cluster needs an engine with workers, got engine={self.engine!r}")
         check_number("checkpoint_seconds", self.checkpoint_seconds, low=0)
         check_number("tol", self.tol, low=0)
@@ -197,7 +197,9 @@ class RunParameters:
                 raise ValueError(f"validation_size must be > 0 and < 1.0, or a count, got {size!r}")
             size = max(1, int(size * n_items))
         if n_items < 2:
-            raise ValueError(f"validation_size={size!r} needs at least 2 items, got {n_items}")
+            raise ValueError(
+                f"validation_size={size!r} needs at least 2 {self._items}, got {n_items}"
+            )
         if isinstance(size, numbers.Integral) and size >= n_items:
             raise ValueError(
                 f"validation_size must be less than {n_items}, the number of {self._items}, "

@@ -134,8 +134,8 @@ def _read_csv(path, columns):
             raise  # text is decoded ahead of the lines
         except (ValueError, csv.Error) as error:
             raise DataFormatError.at(path, max(1, lines.line_num), error) from error
-    # A column without a role is taken as a feature: an id that was forgotten shows here.
-    names = ", ".join(header[i] for i in features)
+    # Every column without a role is a feature; whoever forgot that the file has ids sees it here.
+    names = ", ".join(repr(header[i]) for i in features)
     log.info("%s: features are the columns %s", path.name, shortened(names, 200))
     found = {"X": np.frombuffer(numbers).reshape(-1, len(features))}
     if "y" in labels:

@@ -1,8 +1,8 @@
 """Reads a run folder, the only input of the report.
 
 Files that appear whole or not at all (JSON, CSV) must be sound, or a `ValueError` says where they
-are not. ``metrics.jsonl`` grows while a run goes on and may end in the middle of a line, so its
-broken lines are left out and named in `Run.notes`. So is each file that is absent.
+are not. ``metrics.jsonl`` grows while a run goes on and may end in a line that is cut; its broken
+lines are left out and named in `Run.notes`, as is each file that is absent.
 """
 
 import csv
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 TOPIC_COLUMNS = ["topic", "rank", "word", "probability", "weight"]
 FILES = ("config.json", "env.json", "metrics.jsonl", "topics.csv")
-NAMED_LINES = 5  # broken lines named one by one; the others are only counted
+NAMED_LINES = 5  # broken lines named one by one; others are counted
 
 
 def may_have_topics(config):

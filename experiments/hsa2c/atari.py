@@ -2,11 +2,13 @@
 
 One thread, the paper's network, rewards of -1, 0 and 1 and ends at lost lives while it learns; a
 frame is a sixtieth of a second of the game, and four are a move.  A fit that was stopped goes on
-from its newest checkpoint, with new games.  Of a fit that had other settings the row is kept.
+from its newest checkpoint, with new games.  The table has a row for all
+settings on record.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import statistics
@@ -23,26 +25,27 @@ SETTINGS = {
     "entropy": 0.01, "value": 0.5,
 }  # fmt: skip
 LOOKS = {"n_evaluations": 20, "n_episodes": 1, "checkpoint_seconds": 300.0}
-FORMER = {"game": "pong", "frames": 10_000_000}  # its pictures still had their mean
-FORMERLY = {
+FORMERLY = {  # settings of fits that did not name theirs; their pictures still had their mean
     "n_games": 16, "n_moves": 5, "optimizer": "rmsprop", "learning_rate": 7e-4, "trace": 1.0,
     "entropy": 0.01, "value": 0.5,
 }  # fmt: skip
 
 
 def make(runs: Runs, args) -> list[dict]:
-    """A row of the game that was asked for, and one of the former fit."""
+    """Rows of all games on record, after those that were asked for."""
 
     def score(settings: dict) -> dict:
         return learn(settings, args.out / "checkpoints" / f"{args.game}-{settings['seed']}")
 
-    told = {"game": args.game, "frames": args.frames, **SETTINGS}
-    found = [runs.get(score, {**told, "seed": seed}) for seed in range(args.first_seed, args.seeds)]
-    former = [runs.get(score, {**FORMER, "seed": 0}, possible=False)]
-    rows = [{**told, "results": found}, {**FORMER, **FORMERLY, "results": former}]
-    for row in rows:
-        row["results"] = [one for one in row["results"] if one is not None]
-    return [row for row in rows if row["results"]]
+    for seed in range(args.first_seed, args.first_seed + args.seeds):
+        runs.get(score, {"game": args.game, "frames": args.frames, **SETTINGS, "seed": seed})
+    rows: dict[str, dict] = {}
+    for run, result in runs.kept():
+        told = {**FORMERLY, **run}
+        del told["seed"]
+        row = rows.setdefault(json.dumps(told, sort_keys=True), {**told, "results": []})
+        row["results"].append(result)
+    return list(rows.values())
 
 
 def learn(settings: dict, folder: Path) -> dict:

@@ -50,6 +50,10 @@ class Runs:
             print(f"{run}: {result}", flush=True)
         return self._found.get(key)
 
+    def kept(self) -> list[tuple[dict, dict]]:
+        """Settings and result of all that is on record."""
+        return [(json.loads(key), result) for key, result in self._found.items()]
+
     def _note(self, source: dict) -> None:
         if source not in self.sources:
             self.sources.append(source)

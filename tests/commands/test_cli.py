@@ -204,6 +204,7 @@ def test_exit_codes(argv, code, message, corpus, run_folder, tmp_path, capsys):
         (["fit", "hmm", "--data", "x", "--seed", "-1"], "dpsvi fit hmm", "4294967295, got '-1'"),
         (["fit", "hmm", "--data", "x", "--pases", "3"], "dpsvi fit hmm", "did you mean --passes?"),
         (["info", "run", "more"], "dpsvi info", "unrecognized arguments: more\n"),
+        (["info", "run", "--nosuch"], "dpsvi info", "unrecognized arguments: --nosuch\n"),
     ],
 )
 def test_wrong_usage_is_2(argv, command, message, capsys):

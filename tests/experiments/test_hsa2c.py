@@ -167,6 +167,17 @@ def test_atari_is_learned_for_a_moment_and_goes_on_from_a_checkpoint(tmp_path, m
     assert not (tmp_path / "checkpoints" / "pong-0").exists()
 
 
+def test_seeds_of_atari_run_side_by_side(tmp_path, monkeypatch):
+    monkeypatch.setattr(atari, "learn", lambda settings, folder: {
+        "score": 1.0, "drawn": float(settings["seed"]), "first": 0.0, "seconds": 1.0,
+    })  # fmt: skip
+    told = ["atari", "--frames", "800", "--first-seed", "3", "--seeds", "2"]
+    command.main([*told, "--out", str(tmp_path)])
+    rows = [json.loads(line) for line in (tmp_path / "runs/atari.jsonl").open()]
+    assert [row["run"]["seed"] for row in rows] == [3, 4]
+    assert all(row["from"]["seeds"] == {"fits": [3, 4]} for row in rows)
+
+
 def test_an_interval_is_students():
     mean, half = table.interval([1.0, 2.0, 3.0])
     assert mean == 2.0 and half == pytest.approx(4.303 / 3**0.5, rel=1e-3)

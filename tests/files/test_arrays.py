@@ -54,7 +54,7 @@ def test_columns_that_are_features_are_named(tmp_path, caplog):
     (tmp_path / "x.csv").write_text("id,a,t,b\n1,2,3,4\n")
     with caplog.at_level("INFO", "dpsvi"):
         read_data(tmp_path / "x.csv", y="t")
-    assert caplog.messages == ["x.csv: features are the columns id, a, b"]
+    assert caplog.messages == ["x.csv: features are the columns 'id', 'a', 'b'"]
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])

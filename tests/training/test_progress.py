@@ -68,3 +68,10 @@ def test_a_notebook_has_a_bar_if_it_has_widgets(widgets, monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", notebook)
     monkeypatch.setattr(tqdm.notebook, "IProgress", object if widgets else None)
     assert progress._bar() is (tqdm.notebook.tqdm if widgets else None)
+
+
+@pytest.mark.parametrize(
+    ("passes", "said"), [(3, "3"), (0.12345, "0.1235"), (999.96, "1000"), (60_000, "60,000")]
+)
+def test_many_passes_are_written_out(passes, said):
+    assert progress._number(passes) == said

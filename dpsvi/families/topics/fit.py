@@ -244,7 +244,7 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         if not len(items.index) and not (stream and going_on):
             raise ValueError(f"empty corpus: {count(items)} documents without any word")
         self._learned = self._learned_priors() if going_on else {}
-        counts = np.zeros(self.n_features_in_)  # bincount counts nothing in whole numbers
+        counts = np.zeros(self.n_features_in_)  # bincount of no words gives integers
         counts += np.bincount(items.index, items.value, self.n_features_in_)
         if stream and going_on:
             counts[: len(self._word_counts)] += self._word_counts

@@ -36,7 +36,7 @@ from dpsvi.models.hmm.emissions import KINDS
 from dpsvi.models.hmm.inference import Inference
 from dpsvi.models.hmm.model import from_arrays, make_model, read, read_prior, remembering, with_gaps
 from dpsvi.models.hmm.moves import Moving
-from dpsvi.models.hmm.sequences import Steps, offsets_of, windows
+from dpsvi.models.hmm.sequences import Steps, holds_sequences, offsets_of, windows
 from dpsvi.training.items import count, dense_items
 from dpsvi.training.state import State
 
@@ -302,12 +302,11 @@ class DPSVIHMM(Moving, Inference, Incremental, ArrayEstimator):
 
     def _sequences(self, X, lengths, y=None, reset=False):
         """Checked X and where its sequences begin."""
-        if isinstance(X, list | tuple) and X and (
-            np.ndim(X[0]) > 1 or (np.ndim(X[0]) == 1 and any(len(x) != len(X[0]) for x in X))
-        ):
+        if isinstance(X, list | tuple) and holds_sequences(X):
             raise ValueError(
-                f"X must have one row for each step, got a {type(X).__name__} of {len(X)} "
-                "sequences: pass np.concatenate(X) and lengths=[len(x) for x in X]"
+                f"X must have one row for each step, all of one length, got a {type(X).__name__} "
+                "of rows of several lengths, or of sequences: pass np.concatenate(X) and "
+                "lengths=[len(x) for x in X]"
             )
         X = self._points(X, reset, gaps=True)
         if y is not None and len(y) != len(X):

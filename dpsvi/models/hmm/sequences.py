@@ -18,6 +18,14 @@ from dpsvi.models.hmm.chunk import BEGINS, INSIDE
 from dpsvi.training.items import count, dense_items
 
 
+def holds_sequences(X: list | tuple) -> bool:
+    """Whether X holds sequences instead of steps, or rows of several lengths."""
+    try:
+        return len(np.shape(X)) > 2
+    except ValueError:  # it is no array
+        return True
+
+
 def offsets_of(lengths, n_rows: int) -> np.ndarray:
     """Where each sequence begins among the rows, and the end; int64, (n_sequences + 1,).
 

@@ -42,15 +42,16 @@ def test_a_list_of_sequences_is_noticed(rng, lengths, as_tuple):
     sequences = [rng.normal(size=(n, 2)) for n in lengths]
     if as_tuple:
         sequences = tuple(sequences)
-    says = r"2 sequences: pass np.concatenate\(X\) and lengths=\[len\(x\) for x in X\]"
+    says = r"or of sequences: pass np.concatenate\(X\) and lengths=\[len\(x\) for x in X\]"
     with pytest.raises(ValueError, match=says):
         DPSVIHMM(2).fit(sequences)
     hmm = DPSVIHMM(2).fit(np.concatenate(sequences), lengths=[len(x) for x in sequences])
     for method in (hmm.predict, hmm.score):
         with pytest.raises(ValueError, match=says):
             method(sequences)
-    with pytest.raises(ValueError, match="2 sequences"):
-        DPSVIHMM(2, emission="categorical").fit([[0, 1, 1], [1, 0]])
+    for ragged in ([[0, 1, 1], [1, 0]], [[[1, 2], [3]], [[1, 2]]], [[1.0, 2.0], 3.0]):
+        with pytest.raises(ValueError, match="rows of several lengths"):
+            DPSVIHMM(2, emission="categorical").fit(ragged)
     assert hmm.predict([[0.0, 1.0], [2.0, 0.5]]).shape == (2,), "a list of rows is fine"
 
 

@@ -137,8 +137,12 @@ def test_work_on_messages_is_no_waiting(X):
 
 
 def test_what_messages_cost_is_small_beside_the_steps(X):
-    """Sixteen steps of 10 documents touch 120 rows of 16 numbers: microseconds."""
-    timing = fit(X, timing=None).exchanges_["timing"]
+    """Sixteen steps of 10 documents touch 120 rows of 16 numbers: microseconds.
+
+    The quietest of three fits, since other work may take the core while one measures.
+    """
+    measured = [fit(X, timing=None).exchanges_["timing"] for _ in range(3)]
+    timing = min(measured, key=lambda timing: timing.touch)
     n_bytes = 2 * 120 * 16 * 4
     assert timing.message < 2e-3 and timing.turn < 2e-3
     assert n_bytes * (timing.touch + timing.read) < 16 * (timing.step + timing.value * 300)

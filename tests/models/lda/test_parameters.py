@@ -147,7 +147,7 @@ WRONG = [
     ("mean_change_tol", np.nan, ">= 0"),
     ("validation_size", 0.0, "> 0"),
     ("validation_size", 1.0, "1.0"),
-    ("validation_size", 300, "299"),
+    ("validation_size", 300, "less than 300, the number of documents"),
     ("validation_size", -3, ">= 1"),
     ("validation_size", "half", "number|integer"),
     ("evaluate_every", 0, "> 0"),

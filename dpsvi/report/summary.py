@@ -163,9 +163,10 @@ def _tiles_of_scores(run):
             tile = _tile(f"{curve.label} score", last.value, detail)
             found.append(Tile(tile.label.capitalize(), _minus(tile.value), _minus(tile.detail)))
     items, time = _tiles_of_work(run)
-    measured = any(row.metric == "items_per_second" for row in run.metrics)
-    speed = [_speed(run.metrics, "items_per_second", f"{items.label} per second")] * measured
-    return [*found, items, *speed, time]
+    found.append(items)
+    if any(row.metric == "items_per_second" for row in run.metrics):
+        found.append(_speed(run.metrics, "items_per_second", f"{items.label} per second"))
+    return [*found, time]
 
 
 def _tiles_of_work(run):

@@ -41,8 +41,8 @@ def main(argv=None) -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument(
         "--first-seed", type=int, default=0,
-        help="of atari: the first of so many; others may run beside it, each with an --out of its "
-        "own, and the lines of their runs/atari.jsonl go into one file",
+        help="of atari; others may run beside it, each with an --out of its own, and the lines of "
+        "their runs/atari.jsonl then go into one file",
     )  # fmt: skip
     parser.add_argument("--nodes", type=lambda text: tuple(map(int, text.split(","))))
     parser.add_argument("--exchanges", type=int, default=8, help="of a worker (figure5, links)")

@@ -2,8 +2,8 @@
 
 One thread, the paper's network, rewards of -1, 0 and 1 and ends at lost lives while it learns; a
 frame is a sixtieth of a second of the game, and four are a move.  A fit that was stopped goes on
-from its newest checkpoint, with new games.  The table has a row for all
-settings on record.
+from its newest checkpoint, with new games.  The table has a row for all settings
+on record.
 """
 
 from __future__ import annotations

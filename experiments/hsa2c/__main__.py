@@ -44,7 +44,11 @@ def main(argv=None) -> None:
         help="of atari; others may run beside it, each with an --out of its own, and the lines of "
         "their runs/atari.jsonl then go into one file",
     )  # fmt: skip
-    parser.add_argument("--nodes", type=lambda text: tuple(map(int, text.split(","))))
+    numbers = {"type": lambda text: tuple(map(int, text.split(",")))}
+    parser.add_argument("--nodes", **numbers)
+    parser.add_argument(
+        "--cores", default=(1, 2), help="of speed: numbers of threads, and of workers", **numbers
+    )
     parser.add_argument("--exchanges", type=int, default=8, help="of a worker (figure5, links)")
     parser.add_argument("--moves", type=int, default=300_000, help="of a fit (others)")
     parser.add_argument(

@@ -145,7 +145,8 @@ def main(argv=None) -> None:
     parser.add_argument("--fit", type=int, nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.fit:
-        print(json.dumps(fit(args, *args.fit)), flush=True)
+        if found := fit(args, *args.fit):
+            print(json.dumps(found), flush=True)
         return
     stem = args.out / f"scaling-{Path(args.corpus).name.split('.')[1]}"
     kept = stem.with_suffix(".json")

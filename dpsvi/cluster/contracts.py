@@ -18,6 +18,7 @@ from typing import Protocol
 
 from dpsvi.cluster.transports.messages import Message, Pool
 
+MASTER = 0  # its node, where there is one
 POLLS = 5e-5, 1e-3  # seconds between two polls of a transport, at first and at most
 # Reasons why a node is lost; others, such as silence, are in the words of whoever found out.
 ENDED = "its process ended"

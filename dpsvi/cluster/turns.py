@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from dpsvi.cluster.contracts import Node, Transport
+from dpsvi.cluster.contracts import MASTER, Node, Transport
 from dpsvi.cluster.nodes.consensus import Consensus
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.peer import Peer
@@ -69,7 +69,7 @@ def take_turns(
 
 
 def replay(job: Job, n_workers: int, order: Sequence[int]) -> Master:
-    """Carry out `job` as another driver did whose master took messages in this order.
+    """Carry out `job` as another driver did whose master took and answered messages in this order.
 
     What workers compute follows from what they are sent, so the end is the same to the bit, where
     each has one thread and nothing is given out by the time that others took.
@@ -94,18 +94,21 @@ def replay(job: Job, n_workers: int, order: Sequence[int]) -> Master:
     for number, rank in enumerate(order):
         if master.finished:
             break  # workers said more that nobody waited for
+        if rank == MASTER:
+            exchange(master, memory.at(MASTER))
+            continue
         found = next(said[rank], None)
         if found is None:
             if not memory.unread(rank) and job.cluster.grace_seconds is not None:
                 master.wait_no_longer()  # nor did it then, for those who had not said hello
-                exchange(master, memory.at(0))
+                exchange(master, memory.at(MASTER))
             receive(workers[rank], memory.at(rank))
             said[rank] = workers[rank].turn()
             found = next(said[rank], None)
         if found is None:
             raise ValueError(f"another fit was replayed: message {number} of it is of rank {rank}")
         memory.at(rank).send(*found)
-        exchange(master, memory.at(0))
+        receive(master, memory.at(MASTER))
     if not master.finished:
         raise ValueError(f"another fit was replayed, or one that lost ranks: {len(order)} messages")
     return master

@@ -19,8 +19,9 @@ RUN_ATTRIBUTES = """\
         With ``engine="mpi"`` or ``"simulated"`` what was sent and waited for, and in how many
         exchanges which B and p were used (``local_steps``, ``threads``), answers were withheld
         (``withheld``) and `global_rate` was reduced (``reduced``, of ``global_steps``), and the
-        ``order`` in which a master heard of its workers, for ``VirtualCluster(replay=...)``.  Else
-        ``threads``: how many steps were made with so many of them at work.
+        ``order`` in which a master heard of its workers, with 0 where it answered, for
+        ``VirtualCluster(replay=...)``.  Else ``threads``: how many steps were made with so many of
+        them at work.
     n_iter_, n_batch_iter_ : int
         Passes and steps done; where workers share batches, whole ones.
 """

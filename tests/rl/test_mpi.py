@@ -62,7 +62,7 @@ def test_a_fit_of_three_ranks_is_replayed_in_virtual_turns(kind, params, fit):
     told = dict(local_steps=2, **SMALL, **params)
     ranks = fit(kind, 3, 4_000, told, {})
     order = ranks[0]["order"]
-    assert set(order) == {1, 2} and len(order) > 100
+    assert set(order) == {0, 1, 2} and len(order) > 200, "0 is the master, where it answers"
     cluster = VirtualCluster(n_workers=2, replay=order)
     again = ActorCritic(engine="simulated", random_state=0, cluster=cluster, **told).fit(4_000)
     np.testing.assert_array_equal(again.parameters_, np.float32(ranks[0]["parameters"]))

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dpsvi.cluster.contracts import MASTER
 from dpsvi.cluster.nodes import kernels
 from dpsvi.cluster.nodes.adopt import state_message
 from dpsvi.cluster.nodes.allotment import Allotment
@@ -70,7 +71,9 @@ class Master:
         self.joined: dict[int, float] = {}  # training time when those came that were late
         self.memory_lost = False  # and with a worker what statistics are changes of
         self.busy = 0.0  # seconds computed for messages since all began
-        self.order: list[int] = []  # workers, one for each message that was taken
+        # Who had a turn: a worker for each message that was taken, 0 where all so far are answered.
+        self.order: list[int] = []
+        self._due = False  # answers
         self._outbox: list[tuple[int, Message]] = []  # with the destination
         self._collected: list[Collected] = []
         self._allotment = Allotment(job, self.strategy)
@@ -101,7 +104,10 @@ class Master:
         return self.boundary.seconds
 
     def take(self, worker: int, message: Message) -> None:
-        """Handle one message; :meth:`turn` has the answers."""
+        """Merge what one message brings; :meth:`turn` answers all that were taken.
+
+        So several that wait are merged one after the other, and who sent them reads at one time.
+        """
         started = self._work_clock()
         kind = message.header["kind"]
         if worker in self.lost:
@@ -115,12 +121,18 @@ class Master:
             raise DivergedError(message.header["reason"])
         elif kind == "ask":
             self._take_ask(worker, message)
-        if not self.finished:
-            self._serve()
+        self._due = True
         self.busy += self._work_clock() - started
 
     def turn(self) -> list[tuple[int, Message]]:
-        """The answers since the last call, with the destination."""
+        """The answers to what was taken since the last call, with the destination."""
+        started = self._work_clock()
+        if self._due and self.order and self.order[-1] != MASTER:
+            self.order.append(MASTER)
+        if self._due and not self.finished:
+            self._serve()
+        self._due = False
+        self.busy += self._work_clock() - started
         outbox, self._outbox = self._outbox, []
         return outbox
 
@@ -130,11 +142,8 @@ class Master:
         Those of a fit whose parameters are a sum of what workers remember are waited for: nobody
         else may visit their items, so the fit would end no sooner.
         """
-        started = self._work_clock()
         self._waits = self.job.state.sums_memory
-        if not self.finished:
-            self._serve()
-        self.busy += self._work_clock() - started
+        self._due = True
 
     def lose(self, worker: int, reason: str) -> None:
         """Continue without `worker`; its steps are done by others.
@@ -171,8 +180,7 @@ class Master:
         if self.n_workers == 0 and not self._complete:
             raise LostRankError("no worker is left")
         self.lose_memory()
-        if not self.finished:
-            self._serve()
+        self._due = True
         self.busy += self._work_clock() - started
 
     def lose_memory(self) -> None:

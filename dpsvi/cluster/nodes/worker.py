@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 
 from dpsvi.base import Shared
+from dpsvi.cluster.contracts import MASTER
 from dpsvi.cluster.nodes import kernels
 from dpsvi.cluster.nodes.as_read import AsReadLoop
 from dpsvi.cluster.nodes.problem import describe
@@ -28,8 +29,6 @@ from dpsvi.training.ledger import StepRange
 from dpsvi.training.loop import STOP
 from dpsvi.training.state import State, own_memories
 from dpsvi.training.task import make_task, make_works, with_memory
-
-MASTER = 0
 
 
 class Worker:

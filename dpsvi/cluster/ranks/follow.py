@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 
-from dpsvi.cluster.contracts import DROPPED, LONGEST
+from dpsvi.cluster.contracts import DROPPED, LONGEST, MASTER
 from dpsvi.cluster.nodes.adopt import adopt
-from dpsvi.cluster.nodes.worker import MASTER, Worker
+from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.ranks.heartbeat import Heartbeat
 from dpsvi.cluster.ranks.world import World
 from dpsvi.cluster.transports.messages import Message, Pool

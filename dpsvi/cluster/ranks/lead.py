@@ -115,8 +115,8 @@ def _serve(master, channel, local, here, heartbeat, signals) -> None:
                 channel.send(rank, message)
         if arrived:
             pause = POLLS[0]
-        elif channel is not None:
-            pause = channel.rest(pause)
+        elif channel is not None:  # what is held waits for a reader, for milliseconds
+            pause = channel.rest(POLLS[0] if held else pause)
         else:
             time.sleep(POLLS[1])
 

@@ -171,7 +171,7 @@ class VirtualCluster(Cluster):
     def __post_init__(self) -> None:
         super().__post_init__()
         for rank in () if self.replay is None else self.replay:
-            check_number("a rank in replay", rank, low=1, high=self.n_workers, integer=True)
+            check_number("a rank in replay", rank, low=0, high=self.n_workers, integer=True)
         check_number("n_workers", self.n_workers, low=1, integer=True)
         check_number("workers_a_node", self.workers_a_node, low=1, integer=True)
         if self.cores is not None:

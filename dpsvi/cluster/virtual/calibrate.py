@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi import learners
+from dpsvi.cluster.contracts import MASTER
 from dpsvi.cluster.nodes.master import Master
-from dpsvi.cluster.nodes.worker import MASTER, Worker
+from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.transports.messages import Pool
 from dpsvi.cluster.virtual import Timing
@@ -194,8 +195,9 @@ def _exchange(job, b, n_workers, slower, step, value) -> _Exchange:
             for rank, (message, spent) in enumerate(arrived):
                 update, before = message.header.get("update"), master.busy
                 master.take(rank, message)
+                answers = master.turn()
                 busy = master.busy - before
-                for to, answer in master.turn():
+                for to, answer in answers:
                     grants[to] = answer
                     works[answer.header["work_id"]] = StepRange(*answer.header["work"])
                 if update is not None:

@@ -58,8 +58,19 @@ def main(argv=None) -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", choices=models.names(), action="append", help="[all]")
     parser.add_argument("--out", type=Path, default=Path("experiments/results/cost"))
+    parser.add_argument("--redraw", action="store_true", help="the table, from what was kept")
     args = parser.parse_args(argv)
     source = provenance("experiments.cost", argv, ["numpy", "numba"], {"data": 0, "fit": 0})
+    args.out.mkdir(parents=True, exist_ok=True)
+    kept = args.out / "cost.json"
+    if not args.redraw:
+        kept.write_text(json.dumps({**source, "rows": measurements(args)}, indent=1) + "\n")
+    found = json.loads(kept.read_text())
+    kept.with_suffix(".md").write_text(table(found["rows"], found))
+
+
+def measurements(args) -> list[dict]:
+    """Seconds of every model, by rows and by components."""
     rows = []
     for name in args.only or models.names():
         sizes = () if "hierarchical" in name else COMPONENTS
@@ -71,9 +82,7 @@ def main(argv=None) -> None:
         }  # fmt: skip
         rows.append(row)
         print(json.dumps(row), flush=True)
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "cost.json").write_text(json.dumps({**source, "rows": rows}, indent=1) + "\n")
-    (args.out / "cost.md").write_text(table(rows, source))
+    return rows
 
 
 def table(rows, source) -> str:

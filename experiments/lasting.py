@@ -48,11 +48,22 @@ def main(argv=None) -> None:
     parser.add_argument("--corpora", nargs="+", metavar="CORPUS")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--out", type=Path, default=Path("experiments/results/lasting"))
+    parser.add_argument("--redraw", action="store_true", help="the table, from what was kept")
     args = parser.parse_args(argv)
     source = provenance(
         "experiments.lasting", argv, ["numpy", "numba"],
         {"split": corpora.SPLIT_SEED, "fit": list(range(args.seeds))},
     )  # fmt: skip
+    args.out.mkdir(parents=True, exist_ok=True)
+    kept = args.out / "lasting.json"
+    if not args.redraw:
+        kept.write_text(json.dumps({**source, "rows": fits(args)}, indent=1) + "\n")
+    found = json.loads(kept.read_text())
+    kept.with_suffix(".md").write_text("\n".join(table(found, found["rows"])) + "\n")
+
+
+def fits(args) -> list[dict]:
+    """Fits of every corpus with every seed."""
     rows = []
     for name, path in corpora.find(args.folder, args.corpora).items():
         train, test, _ = corpora.split(load_corpus(path))
@@ -62,9 +73,7 @@ def main(argv=None) -> None:
             found = measure(train, test, n_topics, seed)
             rows.append({"corpus": name, "K": n_topics, "seed": seed, **found})
             print(json.dumps(rows[-1]), flush=True)
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "lasting.json").write_text(json.dumps({**source, "rows": rows}, indent=1) + "\n")
-    (args.out / "lasting.md").write_text("\n".join(table(source, rows)) + "\n")
+    return rows
 
 
 def table(source: dict, rows: list[dict]) -> list[str]:

@@ -103,11 +103,22 @@ def main(argv=None) -> None:
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--entries", type=float, default=1e8)
     parser.add_argument("--out", type=Path, default=Path("experiments/results/transform"))
+    parser.add_argument("--redraw", action="store_true", help="the table, from what was kept")
     args = parser.parse_args(argv)
     source = provenance(
         "experiments.transform", argv, ["numpy", "numba"],
         {"split": corpora.SPLIT_SEED, "fit": SEED, "documents": SEED},
     )  # fmt: skip
+    args.out.mkdir(parents=True, exist_ok=True)
+    kept = args.out / "transform.json"
+    if not args.redraw:
+        kept.write_text(json.dumps({**source, "rows": measurements(args)}, indent=1) + "\n")
+    found = json.loads(kept.read_text())
+    kept.with_suffix(".md").write_text("\n".join(table(found, found["rows"])) + "\n")
+
+
+def measurements(args) -> list[dict]:
+    """Measurements of every corpus with every number of topics."""
     rows = []
     for name, path in corpora.find(args.folder, args.corpora).items():
         train, _, _ = corpora.split(load_corpus(path))
@@ -115,9 +126,7 @@ def main(argv=None) -> None:
             found = measure(train, n_topics, args.documents, args.entries)
             rows.append({"name": name, "K": n_topics, **found})
             print(json.dumps(rows[-1]), flush=True)
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "transform.json").write_text(json.dumps({**source, "rows": rows}, indent=1) + "\n")
-    (args.out / "transform.md").write_text("\n".join(table(source, rows)) + "\n")
+    return rows
 
 
 def table(source: dict, rows: list[dict]) -> list[str]:

@@ -66,7 +66,9 @@ function steps(low, high) {
 function tickTexts(ticks) {
   const texts = ticks.map(plain);
   if (new Set(texts).size === ticks.length) return texts;
-  return ticks.map((tick) => minus(tick.toFixed(placesOf(ticks))));
+  const places = placesOf(ticks);
+  const text = digits({ minimumFractionDigits: places, maximumFractionDigits: places });
+  return ticks.map((tick) => minus(text(tick)));
 }
 
 // Decimal places that the step between ticks has.

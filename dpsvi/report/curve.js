@@ -168,8 +168,10 @@ class TrainingCurve {
   // The name of the only line, above all that the line has below it.
   nameAbove(curve) {
     const places = curve.points.map((point) => this.place(point));
-    const x = places[places.length - 1][0];
-    const left = x - 7.2 * this.name(curve).length;
+    const width = 7.2 * this.name(curve).length;
+    // A line that has just begun is shorter than its name.
+    const x = Math.max(places[places.length - 1][0], this.box.left + width);
+    const left = x - width;
     const first = places.findIndex((place) => place[0] >= left);
     const below = places.slice(first).map((place) => place[1]);
     if (first > 0) below.push(between(places[first - 1], places[first], left));

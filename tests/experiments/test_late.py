@@ -32,8 +32,10 @@ def test_what_ends_badly_is_not_counted_as_good(tmp_path, monkeypatch):
         assert f"\n* gala, 1 of 7 with those without: {reason}\n" in text
     assert calls[0] is None and {rank for rank, *_ in calls[1:]} == {1, 2, 3}
     assert all(0 <= seconds <= 0.5 and 0 <= stopped <= 4 for _, seconds, stopped in calls[1:])
+    path.with_suffix(".md").unlink()
     late.main([*settings, "--out", str(path)])
     assert len(calls) == 7, "what is on record is not tried again"
+    assert path.with_suffix(".md").read_text() == text
     assert list(json.loads(path.read_text())["strategies"]) == ["gala"]
 
 

@@ -22,4 +22,8 @@ def test_from_end_to_end(rng, tmp_path):
     assert set(row["perplexity"]) == {"fit", "100", "1,000", "10,000", "1,000, N known"}
     assert all(value > 1 for values in row["perplexity"].values() for value in values)
     assert row["perplexity"]["1,000"] == row["perplexity"]["10,000"], "one call each"
-    assert "| small | 3 |" in (tmp_path / "out/streams.md").read_text()
+    page = (tmp_path / "out/streams.md").read_text()
+    assert "| small | 3 |" in page
+    (tmp_path / "out/streams.md").unlink()
+    main(["nowhere", "--redraw", "--out", str(tmp_path / "out")])
+    assert (tmp_path / "out/streams.md").read_text() == page

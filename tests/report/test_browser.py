@@ -2,35 +2,13 @@
 
 import html
 import json
-import re
 
 import numpy as np
 import pytest
-from tools.browser import browse, needs_chromium
+from tools.browser import browse, needs_chromium, probe
 from tools.run_folders import HOSTILE, data_of, distributions, make_run
 
 from dpsvi.report import write_report
-
-
-def probe(page, profile, script):
-    """Run `script` in a copy of the page without its security policy; returns its `seen`."""
-    text = re.sub(r"<meta http-equiv=[^>]*>", "", page.read_text())
-    copy = page.with_name("probe.html")
-    copy.write_text(
-        text.replace(
-            "</body>",
-            f"""<script>{{
-        const seen = {{}};
-        const all = (selector) => [...document.querySelectorAll(selector)];
-        {script}
-        document.body.append(html("pre", {{ id: "seen" }}, JSON.stringify(seen)));
-        }}</script></body>""",
-        )
-    )
-    dom, logged = browse(copy.as_uri(), profile)
-    assert logged == []
-    (seen,) = re.findall(r'<pre id="seen">(.*?)</pre>', dom)
-    return json.loads(html.unescape(seen))
 
 
 @needs_chromium

@@ -1,5 +1,8 @@
 """Pages in headless Chromium, where it is installed."""
 
+import html
+import json
+import re
 import shutil
 import subprocess
 
@@ -40,3 +43,24 @@ def browse(address, profile, milliseconds=2000):
         check=True,
     )
     return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+def probe(page, profile, script):
+    """Run `script` in a copy of the page without its security policy; returns its `seen`."""
+    text = re.sub(r"<meta http-equiv=[^>]*>", "", page.read_text())
+    copy = page.with_name("probe.html")
+    copy.write_text(
+        text.replace(
+            "</body>",
+            f"""<script>{{
+        const seen = {{}};
+        const all = (selector) => [...document.querySelectorAll(selector)];
+        {script}
+        document.body.append(html("pre", {{ id: "seen" }}, JSON.stringify(seen)));
+        }}</script></body>""",
+        )
+    )
+    dom, logged = browse(copy.as_uri(), profile)
+    assert logged == []
+    (seen,) = re.findall(r'<pre id="seen">(.*?)</pre>', dom)
+    return json.loads(html.unescape(seen))

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import math
 
-from dpsvi.kernels.jit import kernel
+from dpsvi.kernels.jit import inline_kernel, kernel
 
 NAMES = ("sgd", "rmsprop", "adam", "sgd_momentum")  # a checkpoint holds the place of a name
 # Matrices as large as the parameters; the last one of `rmsprop` and `adam` is for a count of steps.
 KEPT = {"sgd": 1, "rmsprop": 2, "adam": 3, "sgd_momentum": 1}
 LINEAR = ("sgd", "sgd_momentum")  # steps grow with the gradient
 SGD, RMSPROP, ADAM, MOMENTUM = range(4)
+# What is kept of weights without gradients decays, until it has fewer digits than others
+# (subnormal); some processors take a hundred times as long for each of those.
+_TINY = 1e-30
+
+
+@inline_kernel
+def _normal(x, tiny):
+    """`x`, or 0 where it is that small; NaN stays."""
+    return x - x if abs(x) < tiny else x
 
 
 @kernel
@@ -41,11 +50,12 @@ def direct(kind, gradient, scale, kept, first, second, epsilon):
     n, real = gradient.shape[0], gradient.dtype.type
     s, a, b, e = real(scale), real(first), real(second), real(epsilon)
     rest_a, rest_b, one = real(1.0 - first), real(1.0 - second), real(1.0)
+    tiny = real(_TINY)
     mean = kept[:n]
     # RACE: other threads of the worker update what is kept meanwhile; some updates are lost.
     if kind == SGD or kind == MOMENTUM:
         for k in range(n):
-            mean[k] = a * mean[k] + s * gradient[k]
+            mean[k] = _normal(a * mean[k] + s * gradient[k], tiny)
             gradient[k] = -mean[k]
     elif kind == RMSPROP:
         kept[n] += one
@@ -53,7 +63,7 @@ def direct(kind, gradient, scale, kept, first, second, epsilon):
         e += real(second ** float(kept[n]))
         for k in range(n):
             g = s * gradient[k]
-            mean[k] = b * mean[k] + rest_b * g * g
+            mean[k] = _normal(b * mean[k] + rest_b * g * g, tiny)
             gradient[k] = -g / math.sqrt(mean[k] + e)
     else:
         squares = kept[n : 2 * n]
@@ -65,6 +75,6 @@ def direct(kind, gradient, scale, kept, first, second, epsilon):
         e *= root
         for k in range(n):
             g = s * gradient[k]
-            mean[k] = a * mean[k] + rest_a * g
-            squares[k] = b * squares[k] + rest_b * g * g
+            mean[k] = _normal(a * mean[k] + rest_a * g, tiny)
+            squares[k] = _normal(b * squares[k] + rest_b * g * g, tiny)
             gradient[k] = -rate * mean[k] / (math.sqrt(squares[k]) + e)

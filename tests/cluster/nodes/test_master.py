@@ -59,3 +59,35 @@ def test_prefetched_rows_are_in_the_message(corpus, prefetch, monkeypatch):
     receive(master, memory.at(0))
     ((_, answer),) = master.turn()
     assert ("base" in answer.arrays) == prefetch == (not window.busy)
+
+
+def test_messages_that_wait_are_merged_before_anybody_reads(corpus, monkeypatch):
+    """Else each reader would keep the master from merging the next one: they would read in turn."""
+    from dpsvi.cluster.nodes.master import Master
+    from dpsvi.cluster.transports.window import Window
+
+    monkeypatch.setattr(messages, "SHARED_FROM", 0)
+    work = job(*lda(corpus, "collapsed"), local_steps=1, most_blind=None)
+    window = Window.like(work.state.shared.rows, 3, {1, 2})
+    master = Master(work, 2, window=window)
+    workers = {rank: Worker(work) for rank in (1, 2)}
+    memory = Memory({0: master, **workers})
+
+    def say():
+        for rank, worker in workers.items():
+            exchange(worker, memory.at(rank))
+
+    say()  # hello
+    exchange(master, memory.at(0))
+    say()  # which rows they want
+    exchange(master, memory.at(0))
+    assert window.busy and not master.exchanges
+    say()  # what they have changed
+    assert not window.busy, "they have read"
+    receive(master, memory.at(0))
+    assert len(master.exchanges) == 2 and not window.busy
+    answers = master.turn()
+    assert [rank for rank, _ in answers] == [1, 2] and window.busy
+    window.end(1)
+    assert window.busy, "both may read now"
+    assert master.order == [1, 2, 0] * 3

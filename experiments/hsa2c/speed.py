@@ -94,9 +94,10 @@ def table(rows: list[dict]) -> list[str]:
         mine = [r for r in fits if (r["environment"], r["n_games"], r["n_jobs"]) == cell]
         both = [_rates([row[key] for row in mine]) for key in ("rate", "processor_rate")]
         lines.append(f"| {' | '.join([*map(str, cell), *both])} |")
-    lines += [
-        "", "| CartPole over MPI | workers | moves per second (range) |", "|---|---|---:|",
-    ]  # fmt: skip
+    if any(row["what"] == "over_mpi" for row in rows):
+        lines += [
+            "", "| CartPole over MPI | workers | moves per second (range) |", "|---|---|---:|",
+        ]  # fmt: skip
     for B in LOCAL_STEPS:
         fits = [row for row in rows if row.get("B") == B]
         for n in sorted({row["n"] for row in fits}):
@@ -104,7 +105,10 @@ def table(rows: list[dict]) -> list[str]:
             lines.append(f"| B = {B} | {n} | {_rates(rates)} |")
     scores = [row for row in rows if row["what"] == "seconds_to_score"]
     there = [row for row in scores if row["arrived"]]
-    lines += ["", f"CartPole to 475 with the defaults: {len(there)} of {len(scores)} seeds arrive."]
+    if scores:
+        lines += [
+            "", f"CartPole to 475 with the defaults: {len(there)} of {len(scores)} seeds arrive.",
+        ]  # fmt: skip
     if there:
         moves, seconds, whole = (
             statistics.median(row[key] for row in there) for key in ("moves", "seconds", "whole")

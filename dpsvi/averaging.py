@@ -157,7 +157,8 @@ def mean_of(estimators: Sequence[Any]) -> Any:
     Raises
     ------
     ValueError
-        There are no estimators, or they differ in class, features or parameters.
+        There are no estimators, or they differ in class, features or parameters; or some of
+        diagonal mixtures were fitted to points with missing numbers, and others were not.
     NotFittedError, NotImplementedError
         As :func:`matching`.
 

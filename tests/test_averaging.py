@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from reference.lda import TopicCorpus, documents_of, natural_step, statistics
 from scipy.stats import multivariate_normal
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from dpsvi import (
@@ -195,6 +196,13 @@ def test_fits_that_have_no_mean(fits, points, documents):
     fitted = [DPSVILDA(2, max_iter=1, random_state=0).fit(some) for some in texts]
     with pytest.raises(ValueError, match="the same words, in the same order"):
         mean_of(fitted)
+    gaps = points[:200].copy()
+    gaps[0, 0] = np.nan
+    diagonal = DPSVIGaussianMixture(6, covariance_type="diag", max_iter=1, random_state=0)
+    fitted = [clone(diagonal).fit(some) for some in (points[:200], gaps)]
+    for pair in (fitted, fitted[::-1]):
+        with pytest.raises(ValueError, match=r"missing numbers \(NaN\), or none: got some of both"):
+            mean_of(pair)
     hmm = DPSVIHMM(2, max_iter=1, random_state=0).fit(points[:100])
     with pytest.raises(NotImplementedError, match="DPSVIHMM does not say how components"):
         mean_of([hmm, hmm])

@@ -93,7 +93,7 @@ class Strategy(Peers):
 
     def renormalise(self, state) -> None:
         """Let what is known decay as the rows did in the local steps."""
-        self._known *= state.model.real.type(state.scale)
+        self._known = self._known * state.model.real.type(state.scale)  # copies have it, too
         state.renormalise()
 
     def state(self) -> dict:

@@ -146,6 +146,7 @@ class CheckpointFolder:
             )  # fmt: skip
             aside = self.path / f".{name}.old"
             if (self.path / name).exists():  # the same step again: never be without it
+                shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed below
                 os.replace(self.path / name, aside)
             os.replace(temporary, self.path / name)
             shutil.rmtree(aside, ignore_errors=True)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -259,6 +260,21 @@ def test_a_resumed_fit_is_that_of_one_go(texts, tmp_path, strategy, old):
     stateless = strategies.get(strategy).as_sent or strategy == "sda"
     same = np.array_equal(resumed.components_, whole.components_)
     assert same == (stateless or not old), "only what is kept goes on as it was"
+
+
+@pytest.mark.parametrize("strategy", PEERS)
+def test_a_consensus_changes_nothing_of_its_first_node(corpus, strategy):
+    """Of steps after which nobody could be sent to the decay is in a scale still."""
+    job = lda(corpus, 6, strategy=strategy)
+    peer = Peer(job._replace(passes=Ledger(200, 10, 6, 5, 4)), 0, 3)
+    for ready in (True, False):
+        peer.turn(lambda node, ready=ready: ready)
+    assert peer.state.scale != 1
+    kinds = np.ndarray, list, tuple
+    before = {k: deepcopy(v) for k, v in vars(peer.strategy).items() if isinstance(v, kinds)}
+    Consensus(peer, 0.0)
+    for name, value in before.items():
+        np.testing.assert_equal(vars(peer.strategy)[name], value, name)
 
 
 @pytest.mark.parametrize("strategy", PEERS)

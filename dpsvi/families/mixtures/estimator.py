@@ -308,6 +308,11 @@ class MixtureEstimator(DensityMixin, Moving, Incremental, ArrayEstimator):
 
     def _reordered(self, order, model) -> np.ndarray:
         state = self._state
+        if state.model.shape != model.shape:
+            raise ValueError(
+                "diagonal mixtures have a mean if all of them were fitted to points with missing "
+                "numbers (NaN), or none: got some of both"
+            )
         before, after = (options_of(m.hyper).origins for m in (state.model, model))
         rows, shift = state.natural().reshape(len(order), -1)[order], before[order] - after
         own_counts = by_dimension.has_own_counts(rows, shift.shape[1])

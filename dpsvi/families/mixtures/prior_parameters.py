@@ -38,7 +38,7 @@ def resolve_prior(
     if getattr(estimator, covariance) is None:
         scale = default_covariance(X, diagonal, weight)
         if not np.isfinite(scale).all():
-            raise ValueError(f"the squares of X overflow, its largest value is {X.max():g}")
+            raise ValueError(f"the squares of X overflow, its largest value is {np.abs(X).max():g}")
     else:
         scale = estimator._covariance(covariance, n, diagonal)
     given = getattr(estimator, mean) is not None

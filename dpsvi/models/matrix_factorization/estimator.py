@@ -148,7 +148,8 @@ class DPSVIMatrixFactorization(Recommender):
         with np.errstate(over="ignore"):
             mean, variance = (ratings.mean(), ratings.var()) if len(ratings) else (0.0, 1.0)
         if not math.isfinite(variance):
-            raise ValueError(f"squares of ratings overflow, the largest is {ratings.max():g}")
+            largest = np.abs(ratings).max()
+            raise ValueError(f"squares of ratings overflow, the largest is {largest:g}")
         # Constant ratings have no scale of their own but their size.
         variance = variance if variance > 1e-12 * mean**2 else max(abs(mean), 1.0) ** 2
         alpha, rate = self.item_precision, self.noise_rate

@@ -129,6 +129,16 @@ def check_choice(name, value, allowed) -> None:
         raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
 
 
+def check_callbacks(callbacks) -> None:
+    """Raise TypeError unless `callbacks` is a list or tuple of callables, or None."""
+    # Not any iterable: what can be gone through once would be spent here.
+    if not isinstance(callbacks, list | tuple | None):
+        raise TypeError(f"callbacks must be a list or tuple or None, got {callbacks!r}")
+    for callback in callbacks or ():
+        if not callable(callback):
+            raise TypeError(f"callbacks must be callables, got {callback!r}")
+
+
 def shortened(text: str, most: int = 80) -> str:
     """`text` as a message can show it: at most so many characters.
 

@@ -189,6 +189,9 @@ class ArrayEstimator(SVIEstimator):
         io.check_counts(meta, "items", "n_features")
         check_choice("dtype", meta["dtype"], ["float64", "float32"])
         lam, prior = arrays.pop("lambda"), arrays.pop("prior")
+        shape = np.broadcast_shapes(lam.shape, prior.shape)
+        if not lam.size or lam.ndim != 2 or shape != lam.shape:
+            raise ValueError(f"parameters of shape {lam.shape}, their prior of {prior.shape}")
         model = self._model(lam.shape, prior, arrays.pop("hyper"))
         if not np.isfinite(lam).all():
             raise ValueError("parameters are NaN or infinite")

@@ -13,7 +13,14 @@ from dpsvi import engines, learners
 from dpsvi.base import Engine, Model
 from dpsvi.cluster.options import Cluster
 from dpsvi.cluster.ranks.prepare import check_counts_once, check_remembers
-from dpsvi.errors import as_random_state, check_choice, check_flag, check_number, resolve_jobs
+from dpsvi.errors import (
+    as_random_state,
+    check_callbacks,
+    check_choice,
+    check_flag,
+    check_number,
+    resolve_jobs,
+)
 from dpsvi.training import schedules
 
 # Threads that do not see each other's first steps, whose rates are near 1, cost mean-field LDA some
@@ -71,12 +78,7 @@ class RunParameters:
         check_number("n_iter_no_change", self.n_iter_no_change, low=1, integer=True)
         check_flag("early_stopping", self.early_stopping)
         check_flag("warm_start", self.warm_start)
-        # Not any iterable: what can be gone through once would be spent here.
-        if not isinstance(self.callbacks, list | tuple | None):
-            raise TypeError(f"callbacks must be a list or tuple or None, got {self.callbacks!r}")
-        for callback in self.callbacks or ():
-            if not callable(callback):
-                raise TypeError(f"callbacks must be callables, got {callback!r}")
+        check_callbacks(self.callbacks)
         self._schedule()
 
     def _check_auto(self) -> None:

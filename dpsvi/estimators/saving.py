@@ -121,8 +121,11 @@ class Saving:
             meta.setdefault("n_seen", meta.get("items"))  # of files that only counted visits
             io.check_counts(meta, "step", "n_seen", "n_iter")
             self._n_seen = meta["n_seen"]
-            if meta["feature_names"]:
-                self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
+            names = meta["feature_names"]
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise TypeError("feature_names is no list of texts")
+            if names:
+                self.feature_names_in_ = np.array(names, dtype=object)
             self._restore(arrays, meta)
             self.n_iter_, self.n_batch_iter_ = meta["n_iter"], meta["step"]
         self.history_, self.interrupted_, self.exchanges_ = [], 0, {}

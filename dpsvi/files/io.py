@@ -139,6 +139,7 @@ def load_model(folder, kind: str | None = None) -> tuple[dict, dict]:
     ModelFormatError
         Another kind, a newer schema, or files that do not belong together.
     """
+    from safetensors import SafetensorError
     from safetensors.numpy import load
 
     meta = read_meta(folder)
@@ -151,7 +152,10 @@ def load_model(folder, kind: str | None = None) -> tuple[dict, dict]:
             f"{path}: is not the file that model.json describes (SHA-256 differs); "
             "it is damaged or belongs to another model"
         )
-    return load(payload), meta
+    try:
+        return load(payload), meta
+    except (SafetensorError, NotImplementedError, OverflowError) as error:
+        raise ModelFormatError(f"{path}: no arrays can be read from it: {error}") from error
 
 
 @contextmanager
@@ -161,7 +165,8 @@ def reading(folder):
         yield
     except KeyError as error:
         raise ModelFormatError(f"{folder}: the model has no entry {error}") from error
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, AttributeError, IndexError, ArithmeticError, MemoryError,
+            NotImplementedError) as error:  # fmt: skip
         if isinstance(error, ModelFormatError):
             raise
         raise ModelFormatError(f"{folder}: not a model of this version: {error}") from error

@@ -17,6 +17,7 @@ from dpsvi.estimators.scikit_learn import BaseEstimator
 from dpsvi.files import io
 from dpsvi.rl import problem
 from dpsvi.rl.episodes import play_episodes
+from dpsvi.rl.network import Network
 from dpsvi.rl.objectives import exploration
 from dpsvi.rl.training import Training
 from dpsvi.training.checkpoint import check_params, read_newest
@@ -197,7 +198,7 @@ class ActorCritic(Training, BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            A parameter is not allowed.
+            A parameter is not allowed, or the environment is none; the agent is as it was.
         DivergedError
             A parameter became NaN or infinite, for instance by a reward that is.
         LostRankError
@@ -299,7 +300,7 @@ class ActorCritic(Training, BaseEstimator):
     def act(
         self, observation: ArrayLike, *, greedy: bool = True, random_state: RandomState = None,
     ) -> int:  # fmt: skip
-        """An action for an observation of the environment's shape.
+        """An action for an observation of the environment's shape, as the environment takes it.
 
         Examples
         --------
@@ -308,13 +309,20 @@ class ActorCritic(Training, BaseEstimator):
         >>> agent.act([0.0, 0.0, 0.0, 0.0]) in (0, 1)
         True
         """
-        check_is_fitted(self, "parameters_")
+        network = self._fitted_network()
+        check_flag("greedy", greedy)
         seen = np.asarray(observation, np.float32)
         if seen.shape != tuple(self._environment().SHAPE):
             raise ValueError(
                 f"observation must have shape {self._environment().SHAPE}, got {seen.shape}"
             )
-        logits = self._network().apply(self.parameters_, seen)[:-1]
+        if not np.isfinite(seen).all():
+            raise ValueError("observation must be finite, got NaN or infinity")
+        logits = network.apply(self.parameters_, seen)[:-1]
+        first = getattr(self._environment(), "first_action", 0)
+        return first + self._choose(logits, greedy, random_state)
+
+    def _choose(self, logits, greedy, random_state) -> int:
         if greedy:
             return int(logits.argmax())
         if self.objective == "q":
@@ -331,7 +339,8 @@ class ActorCritic(Training, BaseEstimator):
         ------
         NotFittedError
         ValueError
-            The environment is no module that can be found by its name.
+            The environment is no module that can be found by its name, or parameters were set
+            since the fit that :meth:`load` would refuse.
         OSError
             It cannot be written; a model that was there is kept.
 
@@ -343,18 +352,17 @@ class ActorCritic(Training, BaseEstimator):
         >>> ActorCritic.load("agent").environment
         'cartpole'
         """
-        check_is_fitted(self, "parameters_")
+        self._fitted_network()
         if not isinstance(self.environment, str):
             raise ValueError(
                 f"environment must be a name, so that load finds it again, got {self.environment!r}"
             )
+        params = io.plain_params(self)
+        type(self)(**params)._check()  # as `load` does
         io.save_model(
             path, kind="actor_critic", arrays={"parameters": self.parameters_},
-            meta={
-                "params": io.plain_params(self), "n_moves": self.n_moves_,
-                "history": self.history_,
-            },
-        )  # fmt: skip
+            meta={"params": params, "n_moves": self.n_moves_, "history": self.history_},
+        )
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> ActorCritic:
@@ -382,16 +390,28 @@ class ActorCritic(Training, BaseEstimator):
             io.check_counts(meta, "n_moves")
             self.parameters_, self.n_moves_ = arrays["parameters"], meta["n_moves"]
             self.history_, self.exchanges_ = meta["history"], {}
-            if self.parameters_.shape != (self._network().n_parameters,):
+            self._network_of_fit = network = self._network()
+            if self.parameters_.shape != (network.n_parameters,):
                 raise ValueError(f"parameters of shape {self.parameters_.shape}")
         return self
 
-    def _play(self, n_episodes, greedy, random_state, record=False):
+    def _fitted_network(self) -> Network:
+        """The network that was fitted; raises ValueError if parameters now ask for another one."""
         check_is_fitted(self, "parameters_")
+        now, fitted = self._network(), self._network_of_fit
+        if now != fitted:
+            raise ValueError(
+                f"parameters_ are those of {fitted}; environment, hidden and convolution now "
+                f"make {now}"
+            )
+        return fitted
+
+    def _play(self, n_episodes, greedy, random_state, record=False):
+        network = self._fitted_network()
         check_flag("greedy", greedy)
         seed = as_random_state(random_state).randint(np.iinfo(np.int32).max)
         environment = self._environment()
-        hyper = problem.hyper(environment, self._network(), self._settings(), 0)
+        hyper = problem.hyper(environment, network, self._settings(), 0)
         return play_episodes(environment, self.parameters_, hyper, n_episodes, greedy, seed, record)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba.core.errors import NumbaError
 
 from dpsvi.kernels.jit import inline_kernel
 from dpsvi.rl import generator
@@ -100,10 +101,16 @@ def check_environment(environment) -> None:
     observation = np.full(math.prod(shape) + _GUARD, np.nan, np.float32)
     state[: environment.N_STATE] = 0
     most = _MOVES if environment.LIMIT else ENDLESS
-    wrong, value = as_fast(trial, environment)(
-        random, state[: environment.N_STATE], observation[:-_GUARD], environment.N_ACTIONS,
-        environment.LIMIT, _MOVES, most,
-    )  # fmt: skip
+    try:
+        wrong, value = as_fast(trial, environment)(
+            random, state[: environment.N_STATE], observation[:-_GUARD], environment.N_ACTIONS,
+            environment.LIMIT, _MOVES, most,
+        )  # fmt: skip
+    except NumbaError as error:
+        raise TypeError(
+            f"environment {name} does not compile as reset(state, random), step(state, action, "
+            f"random), which returns (reward, ended), and observe(state, observation): {error}"
+        ) from error
     for what, array in (("N_STATE", state), ("SHAPE", observation)):
         if not np.isnan(array[-_GUARD:]).all():
             raise ValueError(f"environment {name} writes more numbers than {what} says")

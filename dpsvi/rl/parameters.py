@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from dpsvi import engines
 from dpsvi.cluster.options import Cluster
-from dpsvi.errors import check_choice, check_flag, check_number, resolve_jobs
+from dpsvi.errors import check_callbacks, check_choice, check_flag, check_number, resolve_jobs
 from dpsvi.files.launcher import launched_size
 from dpsvi.rl import environments, objectives, problem
 from dpsvi.rl.algorithms import ALGORITHMS
@@ -103,6 +103,7 @@ class Parameters:
             check_number("target", self.target)
         if not isinstance(self.cluster, Cluster | None):
             raise TypeError(f"cluster must be a dpsvi.Cluster or None, got {self.cluster!r}")
+        check_callbacks(self.callbacks)
         check_constants(self._environment())
         if not isinstance(self.hidden, tuple | list | None):
             raise TypeError(f"hidden must be a tuple of int or None, got {self.hidden!r}")

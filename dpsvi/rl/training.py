@@ -19,6 +19,7 @@ from dpsvi.rl.algorithms import ALGORITHMS
 from dpsvi.rl.check import check_environment
 from dpsvi.rl.environments import is_compiled, name_of, opened
 from dpsvi.rl.episodes import play_episodes
+from dpsvi.rl.network import Network
 from dpsvi.rl.parameters import Parameters
 from dpsvi.training.checkpoint import CheckpointFolder, restore
 from dpsvi.training.job import Job, Snapshot
@@ -37,13 +38,20 @@ class Training(Parameters):
     history_: list[dict[str, Any]]
     exchanges_: dict[str, Any]
     n_moves_: int
+    _network_of_fit: Network
 
     def _fit(self, n_moves, checkpoint):
         self._check()
         check_number("n_moves", n_moves, low=1, integer=True)
-        with opened(self._environment(), learns=True) as environment:
-            check_environment(environment)
-            return self._train(environment, n_moves, checkpoint)
+        before = dict(vars(self))
+        try:
+            with opened(self._environment(), learns=True) as environment:
+                check_environment(environment)
+                return self._train(environment, n_moves, checkpoint)
+        except Exception:  # whoever interrupts a fit keeps what it has learned
+            vars(self).clear()
+            vars(self).update(before)
+            raise
 
     def _train(self, environment, n_moves, checkpoint):
         engine, algorithm = engines.get(self.engine), ALGORITHMS[self.algorithm]
@@ -101,7 +109,8 @@ class Training(Parameters):
 
     def _take(self, state, history, report, moves) -> None:
         """Set what is fitted."""
-        self.parameters_ = problem.to_theta(state.natural(), self._network())
+        self._network_of_fit = network = self._network()
+        self.parameters_ = problem.to_theta(state.natural(), network)
         self.history_, self.exchanges_ = history, report
         self.n_moves_ = state.step * moves
 

@@ -12,6 +12,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,7 +61,7 @@ class CheckpointFolder:
         self.describe: Callable[[], dict] = dict
         self.path.mkdir(parents=True, exist_ok=True)
         io.write_text(self.path / ".probe", "written before training to see whether it can be\n")
-        (self.path / ".probe").unlink()
+        (self.path / ".probe").unlink(missing_ok=True)  # another fit may probe the same folder
         self.spent = 0.0  # seconds, for writing
         self._last = time.monotonic()
 
@@ -183,7 +184,11 @@ def newest_name(path: Path) -> str | None:
 
 def _by_age(path: Path) -> list[Path]:
     """Checkpoints under `path`, the newest last; an earlier fit may have come to a later step."""
-    return sorted(path.glob("step-*"), key=lambda one: (one.stat().st_mtime_ns, one.name))
+    found = []
+    for one in path.glob("step-*"):
+        with suppress(FileNotFoundError):  # another fit may take it away meanwhile
+            found.append((one.stat().st_mtime_ns, one.name))
+    return [path / name for _, name in sorted(found)]
 
 
 def read_newest(folder) -> Checkpoint:

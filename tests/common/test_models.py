@@ -17,6 +17,7 @@ import dpsvi
 from dpsvi import VirtualCluster, models
 from dpsvi.__main__ import main
 from dpsvi.errors import CorpusWarning, ModelFormatError
+from dpsvi.files import io
 from dpsvi.kernels.jit import compile_local
 from dpsvi.training.items import count, dense_items, take
 from dpsvi.training.task import make_works
@@ -425,11 +426,23 @@ def test_damaged_files_are_refused(name, rng, tmp_path):
     meta = json.loads(path.read_text())
     for changed in (
         {"kind": "unknown"}, {"params": {"colour": 1}}, {"sha256": "0"}, {"step": None},
-        {"n_features": "x"}, {"items": -1}, {"dtype": "text"},
+        {"n_features": "x"}, {"items": -1}, {"dtype": "text"}, {"feature_names": [1]}, {"eta": []},
+        {"extra": {}},
     ):  # fmt: skip
         if not changed.keys() <= meta.keys():
             continue
+        if changed == {"extra": meta.get("extra")}:
+            continue  # a model without any
         path.write_text(json.dumps({**meta, **changed}))
+        with pytest.raises(ModelFormatError):
+            dpsvi.load(tmp_path)
+    path.write_text(json.dumps(meta))
+    arrays, _ = io.load_model(tmp_path)
+    described = {k: v for k, v in meta.items() if k not in ("schema", "sha256", "arrays")}
+    for array in ("lambda", "hyper") if "hyper" in arrays else ():
+        io.save_model(
+            tmp_path, arrays={**arrays, array: arrays[array][:0]}, meta=described, kind=meta["kind"]
+        )
         with pytest.raises(ModelFormatError):
             dpsvi.load(tmp_path)
 

@@ -1,5 +1,6 @@
 """Files are whole or not at all; a model comes back bit for bit, or is refused by name."""
 
+import hashlib
 import json
 import os
 import stat
@@ -105,6 +106,13 @@ def other(folder):
     os.replace(folder.parent / "b" / "model.safetensors", folder / "model.safetensors")
 
 
+def no_arrays(folder):
+    """With the right hash, as whoever edits files may write it."""
+    payload = b"not arrays"
+    (folder / "model.safetensors").write_bytes(payload)
+    edit(folder, sha256=hashlib.sha256(payload).hexdigest())
+
+
 def cut_json(folder):
     path = folder / "model.json"
     path.write_text(path.read_text("utf-8")[:-20], "utf-8")
@@ -127,6 +135,7 @@ DAMAGE = {
     "one bit": (flip, r"model\.safetensors.*SHA-256"),
     "empty": (empty, r"model\.safetensors.*SHA-256"),
     "of another model": (other, r"model\.safetensors.*SHA-256"),
+    "not arrays": (no_arrays, r"model\.safetensors: no arrays can be read from it"),
     "cut JSON": (cut_json, r"model\.json:\d+"),
     "empty JSON": (empty_json, r"model\.json:1"),
     "a list": (list_json, r"model\.json.*schema"),

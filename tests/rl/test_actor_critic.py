@@ -168,11 +168,13 @@ def test_a_saved_agent_plays_on(tmp_path):
     (dict(algorithm="paac", n_jobs=2), "one thread"),
     (dict(algorithm="gala"), "workers"),
     (dict(cluster=Cluster()), "workers"),
+    (dict(callbacks=print), "callbacks must be a list or tuple or None"),
+    (dict(callbacks=[1]), "callbacks must be callables, got 1"),
     (dict(algorithm="pa3c", engine="simulated", cluster=virtual(2)), "one process"),
     (dict(algorithm="ga3c", engine="simulated", cluster=virtual(2)), "one process"),
 ])  # fmt: skip
 def test_what_is_not_allowed_is_refused(params, match):
-    with pytest.raises(ValueError, match=match):
+    with pytest.raises((ValueError, TypeError), match=match):
         ActorCritic(**params).fit(100)
 
 
@@ -199,6 +201,11 @@ def unnumbered(state, action, random):
 
 
 @kernel
+def unended(state, action, random):
+    return 0.0
+
+
+@kernel
 def look(state, observation):
     observation[0] = state[0]
 
@@ -218,9 +225,10 @@ def environment(**changes):
     (dict(LIMIT=-1), "LIMIT"),
     (dict(step=never, LIMIT=0), "did not end"),
     (dict(step=unnumbered), "reward nan"),
+    (dict(step=unended), r"environment walk does not compile as .* returns \(reward, ended\)"),
 ])  # fmt: skip
 def test_a_bad_environment_is_named(changes, match):
-    with pytest.raises(ValueError, match=match):
+    with pytest.raises((ValueError, TypeError), match=match):
         ActorCritic(environment(**changes)).fit(100)
 
 
@@ -290,10 +298,51 @@ def test_the_strategy_is_the_algorithms_on_a_cluster_that_names_none():
 
 def test_a_fit_that_fails_leaves_what_was_there():
     agent = ActorCritic(**SMALL).fit(400)
-    agent.set_params(learning_rate=1.0, clip=0.0, optimizer="sgd", anneal=False, value=1e30)
-    with pytest.raises(DivergedError):
-        agent.fit(100_000)
-    assert np.isfinite(agent.parameters_).all()
+    parameters, history, moves = agent.parameters_, agent.history_, agent.n_moves_
+
+    def fail(entry, agent):
+        raise RuntimeError("mine")
+
+    def check(error):
+        with pytest.raises(error):
+            agent.fit(100_000)
+        assert agent.parameters_ is parameters and agent.history_ is history
+        assert agent.n_moves_ == moves
+
+    agent.set_params(callbacks=[fail])
+    check(RuntimeError)
+    agent.set_params(
+        callbacks=None, learning_rate=1.0, clip=0.0, optimizer="sgd", anneal=False, value=1e30
+    )
+    check(DivergedError)
+
+
+@pytest.mark.parametrize("other", [
+    dict(hidden=(500, 500)), dict(hidden=()), dict(environment="acrobot"),
+    dict(environment="breakout", convolution=(16, 3)),
+], ids=str)  # fmt: skip
+def test_parameters_of_another_network_are_not_played(other, tmp_path):
+    agent = ActorCritic(**SMALL).fit(100).set_params(**other)
+    for use in (agent.evaluate, agent.watch, lambda: agent.act(np.zeros(4)),
+                lambda: agent.save(tmp_path)):  # fmt: skip
+        with pytest.raises(ValueError, match="environment, hidden and convolution now make"):
+            use()
+    assert not any(tmp_path.iterdir())
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    agent = ActorCritic(**SMALL).fit(100).set_params(gamma=5.0)
+    with pytest.raises(ValueError, match="gamma must be a number >= 0 and <= 1, got 5.0"):
+        agent.save(tmp_path)
+
+
+def test_bad_observations_are_refused():
+    agent = ActorCritic(**SMALL).fit(100)
+    for greedy in (True, False):
+        with pytest.raises(ValueError, match="observation must be finite"):
+            agent.act([0.0, np.nan, 0.0, 0.0], greedy=greedy)
+    with pytest.raises(TypeError, match="greedy must be True or False"):
+        agent.act(np.zeros(4), greedy="no")
 
 
 def test_an_environment_of_ones_own_is_learned():

@@ -109,6 +109,17 @@ def test_it_is_played_as_a_compiled_one_is(engine, register):
     assert Walk.opened == 0, "all are closed"
 
 
+def test_an_action_is_one_of_the_environments(register):
+    """Walk's begin with 5."""
+    agent = ActorCritic(register(), **SMALL).fit(100)
+    compiled = ActorCritic(TWIN, **SMALL).fit(100)
+    for greedy in (True, False):
+        told = dict(greedy=greedy, random_state=0)
+        action = agent.act([[1.0, 1.0]], **told)
+        assert Walk.action_space.contains(action)
+        assert action == 5 + compiled.act([[1.0, 1.0]], **told)
+
+
 def test_where_an_environment_cuts_itself_the_game_would_have_gone_on(register):
     """Beside one that ends there: only the first is worth something at the cut."""
 

@@ -178,6 +178,14 @@ def check_counts(meta: dict, *names: str) -> None:
         check_number(name, meta[name], low=0, integer=True)
 
 
+def check_positive(**values) -> None:
+    """Check what a file says that must be numbers > 0; raises TypeError or ValueError."""
+    for name, value in values.items():
+        numbers = np.asarray(value, np.float64)
+        if not numbers.size or not np.isfinite(numbers).all() or numbers.min() <= 0:
+            raise ValueError(f"{name} must be numbers > 0 and finite")
+
+
 def read_meta(folder) -> dict:
     """Read ``model.json`` of a model folder and check its schema."""
     path = Path(folder) / "model.json"

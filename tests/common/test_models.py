@@ -427,7 +427,7 @@ def test_damaged_files_are_refused(name, rng, tmp_path):
     for changed in (
         {"kind": "unknown"}, {"params": {"colour": 1}}, {"sha256": "0"}, {"step": None},
         {"n_features": "x"}, {"items": -1}, {"dtype": "text"}, {"feature_names": [1]}, {"eta": []},
-        {"extra": {}},
+        {"eta": -1.0}, {"alpha": []}, {"alpha": -1e30}, {"extra": {}},
     ):  # fmt: skip
         if not changed.keys() <= meta.keys():
             continue
@@ -439,10 +439,13 @@ def test_damaged_files_are_refused(name, rng, tmp_path):
     path.write_text(json.dumps(meta))
     arrays, _ = io.load_model(tmp_path)
     described = {k: v for k, v in meta.items() if k not in ("schema", "sha256", "arrays")}
-    for array in ("lambda", "hyper") if "hyper" in arrays else ():
-        io.save_model(
-            tmp_path, arrays={**arrays, array: arrays[array][:0]}, meta=described, kind=meta["kind"]
-        )
+    broken = [{name: arrays[name][:0]} for name in ("lambda", "hyper") if name in arrays]
+    if "hyper" not in arrays:  # of topics, which are Dirichlet distributions
+        broken += [{"lambda": -1e30 * arrays["lambda"]}]
+    if "doc_topic_prior" in arrays:
+        broken += [{"doc_topic_prior": -arrays["doc_topic_prior"]}]
+    for other in broken:
+        io.save_model(tmp_path, arrays={**arrays, **other}, meta=described, kind=meta["kind"])
         with pytest.raises(ModelFormatError):
             dpsvi.load(tmp_path)
 

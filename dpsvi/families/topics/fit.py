@@ -311,6 +311,7 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
     def _restore(self, arrays, meta):
         io.check_counts(meta, "items")
         lam = arrays["lambda"]
+        io.check_positive(**{"lambda": lam})
         model = self._remake(len(lam), arrays, meta)
         if lam.shape != (len(lam), self.n_components):
             raise ValueError(f"lambda of shape {lam.shape} for {self.n_components} topics")

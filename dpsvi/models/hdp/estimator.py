@@ -27,6 +27,7 @@ from dpsvi.families.topics.defaults import Defaults
 from dpsvi.families.topics.fit import TopicEstimator
 from dpsvi.families.topics.inference import fitted_property
 from dpsvi.families.topics.kept import KeptPasses
+from dpsvi.files import io
 from dpsvi.models.hdp.model import make_model, with_responsibilities
 from dpsvi.models.hdp.moves import Moving
 from dpsvi.models.hdp.options import options_of
@@ -241,6 +242,7 @@ class DPSVIHDP(Moving, KeptPasses, TopicEstimator):
         }  # fmt: skip
 
     def _remake(self, n_words, arrays, meta) -> Model:
+        io.check_positive(alpha=meta["alpha"], eta=meta["eta"])
         return self._model(n_words, meta["alpha"], meta["eta"])
 
     def _draw_posterior(self, n_samples, rng) -> dict:

@@ -25,6 +25,7 @@ from dpsvi.families.topics.fit import TopicEstimator
 from dpsvi.families.topics.kept import KeptPasses
 from dpsvi.families.topics.priors import TINY
 from dpsvi.families.topics.seeds import by_topic, seeded_prior
+from dpsvi.files import io
 from dpsvi.kernels.fold import options_of
 from dpsvi.models.lda import local_steps
 from dpsvi.models.lda.annealed import AnnealedPriors
@@ -293,6 +294,7 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
 
     def _remake(self, n_words, arrays, meta) -> Model:
         eta = arrays.get("topic_word_prior", meta["eta"])
+        io.check_positive(doc_topic_prior=arrays["doc_topic_prior"], topic_word_prior=eta)
         return self._model(n_words, arrays["doc_topic_prior"], eta)
 
 

@@ -73,7 +73,7 @@ class Master:
         self.busy = 0.0  # seconds computed for messages since all began
         # Who had a turn: a worker for each message that was taken, 0 where all so far are answered.
         self.order: list[int] = []
-        self._due = False  # answers
+        self._due = False  # whether somebody may be answered since the last turn
         self._outbox: list[tuple[int, Message]] = []  # with the destination
         self._collected: list[Collected] = []
         self._allotment = Allotment(job, self.strategy)

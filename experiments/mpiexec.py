@@ -34,7 +34,7 @@ def start(n_ranks: int, module: str, *arguments, folder: Path | None = None) -> 
 
 
 def finish(process: subprocess.Popen, seconds: float = 600) -> dict:
-    """The JSON object that a process has printed last; it is ended after so many seconds.
+    """The JSON object or list that a process printed last; it is ended after so many seconds.
 
     Launchers may print lines of their own behind it.
 
@@ -52,4 +52,4 @@ def finish(process: subprocess.Popen, seconds: float = 600) -> dict:
         raise
     if process.returncode:
         raise RuntimeError(err)
-    return json.loads(next(line for line in reversed(out.splitlines()) if line.startswith("{")))
+    return json.loads(next(s for s in reversed(out.splitlines()) if s.startswith(("{", "["))))

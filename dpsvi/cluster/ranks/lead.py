@@ -95,9 +95,12 @@ def _serve(master, channel, local, here, heartbeat, signals) -> None:
                 # Before anything else, and instead of what it still asks for: an answer would let
                 # it read, and it would never end.
                 held = deque([(rank, what), *(item for item in held if item[0] != rank)])
-        while held and not _read_by_others(window, held):
+        taken: set[int] = set()
+        # With prefetch a rank asks, then reports: it is to read what was there before its report.
+        while held and held[0][0] not in taken and not _read_by_others(window, held):
             signals.deliver()
             rank, what = held.popleft()
+            taken.add(rank)
             if isinstance(what, str):
                 _lose(master, rank, what, here, heartbeat)
             elif _is_last(what):

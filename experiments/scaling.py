@@ -95,11 +95,11 @@ def table(found: dict) -> str:
     lines = [
         f"# More cores: LDA on {found['corpus']}", "", described(found), "",
         f"{found['training_documents']:,} documents, K = {found['topics']}, {found['passes']} "
-        "passes; medians of so many fits (range). Times and perplexity are those of the threads "
+        "passes; medians of so many fits, and their range. Times and perplexity are those of the threads "
         "engine with one thread in the same turn.", "",
-        "| engine | workers x threads | fits | documents a second | times one thread (range) "
+        "| engine | workers x threads | fits | documents a second | times one thread | range "
         "| perplexity, times | master busy | workers waiting | staleness |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]  # fmt: skip
     for cell in dict.fromkeys((r["kind"], r["threads"], r["workers"]) for r in rows):
         mine = [r for r in rows if (r["kind"], r["threads"], r["workers"]) == cell]
@@ -115,7 +115,7 @@ def table(found: dict) -> str:
         rate = statistics.median(r["documents_a_second"] for r in mine)
         lines.append(
             f"| {' | '.join(names)} | {len(mine)} | {rate:,.0f} | {statistics.median(speed):.2f} "
-            f"({min(speed):.2f}-{max(speed):.2f}) | {statistics.median(quality):.4f} "
+            f"| {min(speed):.2f}-{max(speed):.2f} | {statistics.median(quality):.4f} "
             f"| {' | '.join(_of_workers(mine) if n else [''] * 3)} |"
         )
     return "\n".join(lines) + "\n"

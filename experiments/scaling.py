@@ -95,8 +95,8 @@ def table(found: dict) -> str:
     lines = [
         f"# More cores: LDA on {found['corpus']}", "", described(found), "",
         f"{found['training_documents']:,} documents, K = {found['topics']}, {found['passes']} "
-        "passes; medians of so many fits, and their range. Times and perplexity are those of the threads "
-        "engine with one thread in the same turn.", "",
+        "passes; medians of so many fits, and their range. Times and perplexity are those of the "
+        "threads engine with one thread in the same turn.", "",
         "| engine | workers x threads | fits | documents a second | times one thread | range "
         "| perplexity, times | master busy | workers waiting | staleness |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",

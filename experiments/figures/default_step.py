@@ -115,4 +115,4 @@ def costs_by_size(whole: tuple[Timing, float], part: tuple[Timing, float]) -> di
     """
     (n, seconds), (m, less) = ((n, costs.step + costs.value * n) for costs, n in (whole, part))
     value = min(max(0.0, (seconds - less) / (n - m)), seconds / n)
-    return {"step": seconds - value * n, "value": value}
+    return {"step": max(0.0, seconds - value * n), "value": value}  # rounded, it can be below 0

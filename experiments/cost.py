@@ -17,6 +17,7 @@ import numpy as np
 
 from dpsvi import models
 from experiments.provenance import described, provenance
+from experiments.record import kept
 
 COMPONENTS = (4, 8, 16, 32)
 SHARES = (1, 2, 4)  # of the data, 1 / share
@@ -61,12 +62,9 @@ def main(argv=None) -> None:
     parser.add_argument("--redraw", action="store_true", help="the table, from what was kept")
     args = parser.parse_args(argv)
     source = provenance("experiments.cost", argv, ["numpy", "numba"], {"data": 0, "fit": 0})
-    args.out.mkdir(parents=True, exist_ok=True)
-    kept = args.out / "cost.json"
-    if not args.redraw:
-        kept.write_text(json.dumps({**source, "rows": measurements(args)}, indent=1) + "\n")
-    found = json.loads(kept.read_text())
-    kept.with_suffix(".md").write_text(table(found["rows"], found))
+    path = args.out / "cost.json"
+    found = kept(path, source, None if args.redraw else lambda: measurements(args))
+    path.with_suffix(".md").write_text(table(found["rows"], found))
 
 
 def measurements(args) -> list[dict]:

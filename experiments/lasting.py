@@ -20,6 +20,7 @@ from dpsvi.corpus import load_corpus
 from experiments.panel import corpora
 from experiments.panel.cells import main_topics
 from experiments.provenance import described, provenance
+from experiments.record import kept
 
 DEFAULT, LONG = 10, 160  # passes
 SEEDS = 3
@@ -54,12 +55,9 @@ def main(argv=None) -> None:
         "experiments.lasting", argv, ["numpy", "numba"],
         {"split": corpora.SPLIT_SEED, "fit": list(range(args.seeds))},
     )  # fmt: skip
-    args.out.mkdir(parents=True, exist_ok=True)
-    kept = args.out / "lasting.json"
-    if not args.redraw:
-        kept.write_text(json.dumps({**source, "rows": fits(args)}, indent=1) + "\n")
-    found = json.loads(kept.read_text())
-    kept.with_suffix(".md").write_text("\n".join(table(found, found["rows"])) + "\n")
+    path = args.out / "lasting.json"
+    found = kept(path, source, None if args.redraw else lambda: fits(args))
+    path.with_suffix(".md").write_text("\n".join(table(found, found["rows"])) + "\n")
 
 
 def fits(args) -> list[dict]:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT_MAY = {  # containers have no other user
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -33,7 +34,7 @@ def start(n_ranks: int, module: str, *arguments, folder: Path | None = None) -> 
     )  # fmt: skip
 
 
-def finish(process: subprocess.Popen, seconds: float = 600) -> dict:
+def finish(process: subprocess.Popen, seconds: float = 600) -> Any:
     """The JSON object or list that a process printed last; it is ended after so many seconds.
 
     Launchers may print lines of their own behind it.
@@ -41,7 +42,7 @@ def finish(process: subprocess.Popen, seconds: float = 600) -> dict:
     Raises
     ------
     RuntimeError
-        The process failed; what it wrote to stderr.
+        The process failed or printed no such thing; what it wrote to stderr.
     subprocess.TimeoutExpired
     """
     try:
@@ -50,6 +51,7 @@ def finish(process: subprocess.Popen, seconds: float = 600) -> dict:
         process.kill()
         process.communicate()
         raise
-    if process.returncode:
+    results = [line for line in out.splitlines() if line.startswith(("{", "["))]
+    if process.returncode or not results:
         raise RuntimeError(err)
-    return json.loads(next(s for s in reversed(out.splitlines()) if s.startswith(("{", "["))))
+    return json.loads(results[-1])

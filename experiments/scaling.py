@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from experiments import mpiexec
+from experiments.exchange import shares_of_time
 from experiments.held_out import load_split
 from experiments.provenance import described, provenance
 
@@ -36,15 +37,9 @@ def fit(args, p: int, n: int) -> dict:
         if MPI.COMM_WORLD.Get_rank():
             return {}
         facts = lda.exchanges_
-        local, waited = (
-            sum(getattr(e, key) for e in facts["exchanges"]) for key in ("seconds", "waited")
-        )
-        found = {
-            "master_busy": facts["busy"] / facts["seconds"], "waiting": waited / (waited + local),
-            "staleness": sum(int(s) * times for s, times in facts["staleness"].items())
-            / len(facts["exchanges"]),
-            "exchanges": len(facts["exchanges"]),
-        }
+        found = shares_of_time(facts)
+        stale = sum(int(s) * times for s, times in facts["staleness"].items())
+        found["staleness"] = stale / found["exchanges"]
     seconds = facts["seconds"] if n else lda.history_[-1]["seconds"]
     return {
         **found, "documents_a_second": lda._state.items / seconds,

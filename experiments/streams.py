@@ -19,6 +19,7 @@ from dpsvi.corpus import Corpus, load_corpus
 from dpsvi.evaluation.completion import completion_perplexity
 from experiments.panel import corpora
 from experiments.provenance import described, provenance
+from experiments.record import kept
 
 # Documents in a call, and whether `partial_fit` is told of how many there will be.
 STREAMS = ((100, False), (1000, False), (10_000, False), (1000, True))
@@ -78,12 +79,9 @@ def main(argv=None) -> None:
         "experiments.streams", argv, ["numpy", "numba"],
         {"split": corpora.SPLIT_SEED, "fit": list(range(args.seeds))},
     )  # fmt: skip
-    args.out.mkdir(parents=True, exist_ok=True)
-    kept = args.out / "streams.json"
-    if not args.redraw:
-        kept.write_text(json.dumps({**source, "rows": comparisons(args)}, indent=1) + "\n")
-    found = json.loads(kept.read_text())
-    kept.with_suffix(".md").write_text("\n".join(table(found, found["rows"])) + "\n")
+    path = args.out / "streams.json"
+    found = kept(path, source, None if args.redraw else lambda: comparisons(args))
+    path.with_suffix(".md").write_text("\n".join(table(found, found["rows"])) + "\n")
 
 
 def comparisons(args) -> list[dict]:

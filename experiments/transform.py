@@ -25,6 +25,7 @@ from dpsvi import DPSVILDA
 from dpsvi.corpus import Corpus, load_corpus
 from experiments.panel import corpora
 from experiments.provenance import described, provenance
+from experiments.record import kept
 
 FEW, FEW_TIMES = 100, 50  # documents of a small call, and how often it is timed: the median counts
 WEIGHED = 50_000  # documents of the call whose memory is measured
@@ -109,12 +110,9 @@ def main(argv=None) -> None:
         "experiments.transform", argv, ["numpy", "numba"],
         {"split": corpora.SPLIT_SEED, "fit": SEED, "documents": SEED},
     )  # fmt: skip
-    args.out.mkdir(parents=True, exist_ok=True)
-    kept = args.out / "transform.json"
-    if not args.redraw:
-        kept.write_text(json.dumps({**source, "rows": measurements(args)}, indent=1) + "\n")
-    found = json.loads(kept.read_text())
-    kept.with_suffix(".md").write_text("\n".join(table(found, found["rows"])) + "\n")
+    path = args.out / "transform.json"
+    found = kept(path, source, None if args.redraw else lambda: measurements(args))
+    path.with_suffix(".md").write_text("\n".join(table(found, found["rows"])) + "\n")
 
 
 def measurements(args) -> list[dict]:

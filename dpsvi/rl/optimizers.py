@@ -15,8 +15,8 @@ NAMES = ("sgd", "rmsprop", "adam", "sgd_momentum")  # a checkpoint holds the pla
 KEPT = {"sgd": 1, "rmsprop": 2, "adam": 3, "sgd_momentum": 1}
 LINEAR = ("sgd", "sgd_momentum")  # steps grow with the gradient
 SGD, RMSPROP, ADAM, MOMENTUM = range(4)
-# What is kept of weights without gradients decays, until it has fewer digits than others
-# (subnormal); some processors take a hundred times as long for each of those.
+# What is kept of weights without gradients decays, until it is subnormal: numbers that have fewer
+# digits than others, and with which some processors compute much more slowly.
 _TINY = 1e-30
 
 

@@ -11,12 +11,14 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from experiments.dpsgd import data, race, theorem, trial
 from experiments.dpsgd.entrants import Problem, logistic, network
 from experiments.dpsgd.tune import SEEDS
 from experiments.provenance import described, provenance
+from experiments.record import kept
 
 RACES = ("digits-logistic", "digits-network", "logistic", "network")
 OF_CORPUS = RACES[2:]
@@ -60,15 +62,13 @@ def main(argv=None) -> None:
     only = args.only.split(",") if args.only else known
     if unknown := set(only) - set(known):
         parser.error(f"--only knows {', '.join(known)}, not {', '.join(sorted(unknown))}")
-    args.out.mkdir(parents=True, exist_ok=True)
     source = provenance(
         "experiments.dpsgd", argv, ["numpy", "numba", "scikit-learn"],
         {"fits": list(range(args.seeds)), "split": 0, "tuning": SEEDS},
     )  # fmt: skip
     for part in only:
-        if not args.redraw:
-            content = json.dumps({**source, "rows": run(part, args)}, indent=1)
-            (args.out / f"{part}.json").write_text(content + "\n")
+        measure = None if args.redraw else partial(run, part, args)
+        kept(args.out / f"{part}.json", source, measure)
         if part == "theorem":
             write_table(args.out / "theorem.md", ["theorem"], theorem.__doc__, trial.table)
         else:
@@ -87,11 +87,11 @@ def run(part: str, args) -> list[dict]:
 def write_table(path: Path, parts: Sequence[str], title: str, table: Callable) -> None:
     """Write one table of those parts whose JSON is there, with where they come from."""
     files = [path.with_name(f"{part}.json") for part in parts]
-    kept = [json.loads(file.read_text()) for file in files if file.exists()]
+    results = [json.loads(file.read_text()) for file in files if file.exists()]
     lines = [f"# {title.splitlines()[0]}", ""]
-    for source in dict.fromkeys(described(found) for found in kept):
+    for source in dict.fromkeys(described(found) for found in results):
         lines += [source, ""]
-    lines += table([row for found in kept for row in found["rows"]])
+    lines += table([row for found in results for row in found["rows"]])
     path.write_text("\n".join(lines) + "\n")
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import dpsvi
 from experiments import mpiexec, provenance
+from experiments.record import kept
 
 
 def test_provenance_hides_folders_and_is_json():
@@ -47,18 +48,24 @@ def test_git_revision_notices_changes(tmp_path):
     assert found["modified"] is True and len(found["revision"]) == 40
 
 
-def test_threads_pairs_one_thread_with_many(tmp_path):
+@pytest.fixture
+def corpus(tmp_path):
+    """A UCI file of a real corpus."""
     pytest.importorskip("gensim")
     from dpsvi.datasets import load_lee
-    from experiments import threads
 
-    corpus = tmp_path / "docword.lee.txt"
-    lee = load_lee()
+    path, lee = tmp_path / "docword.lee.txt", load_lee()
     lines = [lee.n_items, lee.n_features, lee.nnz]
     for d in range(lee.n_items):
         for j in range(lee.offsets[d], lee.offsets[d + 1]):
             lines.append(f"{d + 1} {lee.index[j] + 1} {int(lee.value[j])}")
-    corpus.write_text("\n".join(map(str, lines)) + "\n")
+    path.write_text("\n".join(map(str, lines)) + "\n")
+    return path
+
+
+def test_threads_pairs_one_thread_with_many(corpus, tmp_path):
+    from experiments import threads
+
     threads.main(
         ["--corpus", str(corpus), "--topics", "5", "--passes", "2", "--seeds", "1",
          "--local-steps", "mean_field", "--out", str(tmp_path)]
@@ -70,12 +77,45 @@ def test_threads_pairs_one_thread_with_many(tmp_path):
     assert f"{ratio:.4f}" in (tmp_path / "lee-5-topics-pairs.md").read_text()
 
 
+@pytest.mark.mpi
+def test_scaling_tables_all_kinds_of_fits_beside_one_thread(corpus, tmp_path):
+    from experiments import scaling
+
+    given = ["--corpus", str(corpus), "--topics", "5", "--passes", "2", "--cores", "2",
+             "--repeats", "1", "--out", str(tmp_path)]  # fmt: skip
+    scaling.main(given)
+    stem = tmp_path / "scaling-lee"
+    rows = json.loads(stem.with_suffix(".json").read_text())["rows"]
+    cells = [(row["kind"], row["threads"], row["workers"]) for row in rows]
+    assert cells == [
+        ("threads", 1, 0), ("threads", 2, 0), ("workers", 1, 1), ("workers", 1, 2),
+        ("nothing exchanged", 2, 0),
+    ]  # fmt: skip
+    one, apart = rows[0], rows[-1]
+    assert apart["perplexity"] == one["perplexity"] and "waiting" in rows[3]
+    table = stem.with_suffix(".md")
+    text = table.read_text()
+    assert f"{rows[3]['documents_a_second'] / one['documents_a_second']:.2f}" in text
+    table.unlink()
+    scaling.main([*given, "--redraw"])
+    assert table.read_text() == text and len(rows) == 5, "nothing was fitted anew"
+
+
+def test_what_is_kept_is_not_measured_again(tmp_path):
+    path, found = tmp_path / "new" / "rows.json", {"date": "today", "rows": [{"a": 1}]}
+    assert kept(path, {"date": "today"}, lambda: [{"a": 1}]) == found
+    assert kept(path, {"date": "later"}, None) == found
+    with pytest.raises(FileNotFoundError):
+        kept(tmp_path / "other.json", {}, None)
+
+
 def test_what_a_process_of_its_own_printed(tmp_path, monkeypatch):
     (tmp_path / "told.py").write_text(
         "import sys, time\n"
         "print('first')\n"
         "time.sleep(float(sys.argv[1]))\n"
         "print('{\"x\": 1}' if len(sys.argv) < 3 else sys.exit('no such ' + sys.argv[2]))\n"
+        "print('of a launcher')\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert mpiexec.finish(mpiexec.start(0, "told", 0)) == {"x": 1}

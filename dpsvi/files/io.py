@@ -185,6 +185,12 @@ def check_positive(**values) -> None:
             raise ValueError(f"{name} must be numbers > 0 and finite")
 
 
+def check_equal(name: str, value, allowed) -> None:
+    """Raise ValueError unless an entry of a file is what other parts of the file say it is."""
+    if value != allowed:
+        raise ValueError(f"{name} must be {allowed}, as other parts of the model say, got {value}")
+
+
 def read_meta(folder) -> dict:
     """Read ``model.json`` of a model folder and check its schema."""
     path = Path(folder) / "model.json"

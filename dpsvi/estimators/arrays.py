@@ -185,6 +185,9 @@ class ArrayEstimator(SVIEstimator):
             "extra": {k: v for k, v in extra.items() if k not in arrays},
         }  # fmt: skip
 
+    def _check_read(self, model) -> None:
+        """Raise ValueError or TypeError where what a file says of the data is not of this model."""
+
     def _restore(self, arrays, meta):
         io.check_counts(meta, "items", "n_features")
         check_choice("dtype", meta["dtype"], ["float64", "float32"])
@@ -199,5 +202,6 @@ class ArrayEstimator(SVIEstimator):
         state = State.resume(model, lam - prior, self._n_threads, **clock)
         self.n_features_in_, self._dtype = meta["n_features"], meta["dtype"]
         vars(self).update(meta["extra"] | {k: arrays[k] for k in arrays if k in self._extra})
+        self._check_read(model)
         vars(self).update(self._attributes(state))
         self.lower_bound_ = meta["lower_bound"]

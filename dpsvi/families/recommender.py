@@ -18,6 +18,7 @@ from dpsvi.base import Items
 from dpsvi.errors import check_number
 from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from dpsvi.files import io
 from dpsvi.kernels import jit
 from dpsvi.kernels.jit import kernel
 
@@ -40,6 +41,9 @@ class Recommender(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ArrayEstima
 
     components_: np.ndarray
     _offset = 0.0
+
+    def _check_read(self, model) -> None:
+        io.check_equal("n_features", self.n_features_in_, model.shape[0] - 1)
 
     def _read(self, X, y=None, *, reset):
         return as_items(self._ratings(X, reset))

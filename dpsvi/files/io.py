@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,23 +25,22 @@ SCHEMA = 2
 def atomic_path(path):
     """Yield a temporary name beside `path`; rename it to `path` when the block succeeds."""
     path = Path(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_urlsafe(6)}")
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        # The system takes away what the umask forbids; asking for the umask would change it for
+        # all threads.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except OSError as error:
         error.filename = os.fspath(path)  # nobody has asked for the temporary one
         raise
-    os.close(handle)
     try:
-        yield Path(name)
-        with open(name, "r+b") as file:  # Windows flushes only what may be written to
+        yield temporary
+        with open(temporary, "r+b") as file:  # Windows flushes only what may be written to
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, path)
+        os.replace(temporary, path)
         _flush_folder(path.parent)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -184,6 +183,12 @@ def check_positive(**values) -> None:
         numbers = np.asarray(value, np.float64)
         if not numbers.size or not np.isfinite(numbers).all() or numbers.min() <= 0:
             raise ValueError(f"{name} must be numbers > 0 and finite")
+
+
+def check_equal(name: str, value, allowed) -> None:
+    """Raise ValueError unless an entry of a file is what other parts of the file say it is."""
+    if value != allowed:
+        raise ValueError(f"{name} must be {allowed}, as other parts of the model say, got {value}")
 
 
 def read_meta(folder) -> dict:

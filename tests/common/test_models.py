@@ -450,6 +450,30 @@ def test_damaged_files_are_refused(name, rng, tmp_path):
             dpsvi.load(tmp_path)
 
 
+@every_member
+def test_what_a_file_says_of_its_data_must_fit_its_parameters(name, rng, tmp_path):
+    member = members.get(name)
+    fit(member, member.data(rng, 40), max_iter=1).save(tmp_path)
+    path = tmp_path / "model.json"
+    meta = json.loads(path.read_text())
+    extra = meta.get("extra", {})
+    edited = []
+    if "n_features" in meta:
+        n = meta["n_features"]
+        edited += [("n_features", {"n_features": other}) for other in (n - 1, n + 1)]
+    if extra.get("_labels"):
+        labels = extra["_labels"]
+        others = (
+            None, [], "x", labels[:-1], labels[:1] * len(labels), [[one] for one in labels], 3,
+        )  # fmt: skip
+        edited += [("_labels", {"extra": {**extra, "_labels": other}}) for other in others]
+    for field, changed in edited:
+        path.write_text(json.dumps({**meta, **changed}))
+        with pytest.raises(ModelFormatError, match=field) as error:
+            dpsvi.load(tmp_path)
+        assert str(tmp_path) in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("name", "options"),
     [(name, options) for name in NAMES for options in ({}, *members.get(name).phases)], ids=str,

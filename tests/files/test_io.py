@@ -210,6 +210,20 @@ def test_a_failure_leaves_nothing_where_nothing_was(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.skipif(os.name != "posix", reason="other systems have other permissions")
+def test_nobody_may_read_more_at_any_time_and_no_thread_sees_another_umask(tmp_path, monkeypatch):
+    before = os.umask(0o027)
+    try:
+        monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask was changed"))
+        with io.atomic_path(tmp_path / "x.txt") as temporary:
+            assert stat.S_IMODE(temporary.stat().st_mode) == 0o640
+            temporary.write_text("new")
+        assert stat.S_IMODE((tmp_path / "x.txt").stat().st_mode) == 0o640
+    finally:
+        monkeypatch.undo()
+        os.umask(before)
+
+
 def test_a_path_that_cannot_be_written_is_named(tmp_path):
     with pytest.raises(FileNotFoundError) as error:
         io.write_text(tmp_path / "absent" / "x.txt", "new")

@@ -65,6 +65,13 @@ class Neighbours:
         self._memory.bytes[_TOKEN].view(np.int64)[0] = token
         place, network = self._memory.place, Path("/proc/self/ns/net").stat().st_ino
         self._wake_up = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            # Polling would take all numbers, but round pauses up to milliseconds.
+            select.select([self._wake_up], [], [], 0)
+        except ValueError as error:
+            number = self._wake_up.fileno()
+            self._wake_up.close()
+            raise OSError(f"so many files are open that a socket got number {number}") from error
         self._own = _address(place.process, token)
         self._wake_up.bind(self._own)
         self._wake_up.setblocking(False)

@@ -14,12 +14,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpsvi.errors import check_flag, check_number
+from dpsvi.errors import check_flag, check_number, shortened
 from dpsvi.estimators.arrays import ArrayEstimator
 from dpsvi.estimators.fitting import fit_method
 from dpsvi.expfam import normal_wishart
 from dpsvi.families.hierarchical.groups import factorise, places
 from dpsvi.families.hierarchical.population import project, unpack
+from dpsvi.files import io
 from dpsvi.training.items import count, dense_items
 
 _TEXTS = {
@@ -246,6 +247,30 @@ class HierarchicalEstimator(ArrayEstimator):
         if self._n_constants:
             matrix[0, 1:] = self._shift
         return matrix
+
+    def _check_read(self, model) -> None:
+        n, n_rows = self._n_coefficients, len(self._means)
+        known = len(unpack(model.hyper)[0]) - self._n_constants
+        io.check_equal("n_features", self.n_features_in_, known)
+        for name, shape in (
+            ("_shift", (self.n_features_in_,)), ("_means", (n_rows, n)),
+            ("_covariances", (n_rows, n, n)),
+        ):  # fmt: skip
+            io.check_equal(f"shape of {name}", vars(self)[name].shape, shape)
+        self._check_labels(self._labels, n_rows - 1)
+
+    @staticmethod
+    def _check_labels(labels, n_groups) -> None:
+        if labels is None:
+            io.check_equal("number of groups where _labels is None", n_groups, 1)
+            return
+        texts = isinstance(labels, list) and all(isinstance(one, str) for one in labels)
+        numbers = isinstance(labels, list) and all(isinstance(one, int | float) for one in labels)
+        if not (texts or numbers) or len(set(labels)) != n_groups or len(labels) != n_groups:
+            raise ValueError(
+                f"_labels must be a list of {n_groups} different numbers or texts, "
+                f"got {shortened(repr(labels))}"
+            )
 
     # --- the fitted model ---------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ from dpsvi.families.mixtures.mixture import (
 from dpsvi.families.mixtures.prior_parameters import resolve_prior
 from dpsvi.families.mixtures.restructuring import sweep
 from dpsvi.families.mixtures.trials import Moving, mass_of
+from dpsvi.files import io
 from dpsvi.training.items import count, dense_items, points_and_weights
 from dpsvi.training.state import State
 
@@ -284,6 +285,11 @@ class MixtureEstimator(DensityMixin, Moving, Incremental, ArrayEstimator):
             model, learned, self._n_threads, self._n_kept(items), step=state.step,
             items=state.items,
         )  # fmt: skip
+
+    def _check_read(self, model) -> None:
+        options = options_of(model.hyper)
+        io.check_equal("n_features", self.n_features_in_, options.n_features)
+        io.check_equal("shape of lambda", model.shape, (1, options.prior.size))
 
     # --- the fitted model ---------------------------------------------------------------------
 

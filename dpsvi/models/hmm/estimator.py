@@ -32,8 +32,10 @@ from dpsvi.estimators.incremental import Incremental
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import dirichlet
 from dpsvi.families.mixtures.incomplete import has_gaps
+from dpsvi.files import io
 from dpsvi.models.hmm.emissions import KINDS
 from dpsvi.models.hmm.inference import Inference
+from dpsvi.models.hmm.local import options_of
 from dpsvi.models.hmm.model import from_arrays, make_model, read, read_prior, remembering, with_gaps
 from dpsvi.models.hmm.moves import Moving
 from dpsvi.models.hmm.sequences import Steps, holds_sequences, offsets_of, windows
@@ -360,6 +362,11 @@ class DPSVIHMM(Moving, Inference, Incremental, ArrayEstimator):
             *with_gaps(state.model, state.learned()), self._n_threads, self._n_kept(items),
             step=state.step, items=state.items,
         )  # fmt: skip
+
+    def _check_read(self, model) -> None:
+        options = options_of(model.hyper)
+        io.check_equal("n_features", self.n_features_in_, options.n_features)
+        io.check_equal("shape of lambda", model.shape, (1, options.prior.size))
 
     # --- the fitted model ---------------------------------------------------------------------
 

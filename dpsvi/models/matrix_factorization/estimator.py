@@ -34,6 +34,8 @@ from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import gamma
 from dpsvi.families.recommender import Recommender, as_csr, as_items, entries
+from dpsvi.files import io
+from dpsvi.kernels.normal import n_columns
 from dpsvi.models.matrix_factorization.local import Prior, infer, predict, prior_of
 from dpsvi.models.matrix_factorization.model import (
     Posterior,
@@ -161,6 +163,12 @@ class DPSVIMatrixFactorization(Recommender):
         n_ratings = len(ratings) * (total / count(items))
         rows = first_rows(prior, self.n_features_in_, n_ratings, variance, rng)
         return State.resume(make_model(self.n_features_in_, prior), rows, self._n_threads)
+
+    def _check_read(self, model) -> None:
+        super()._check_read(model)
+        io.check_equal(
+            "columns of lambda", model.shape[1], n_columns(prior_of(model.hyper).n_components)
+        )
 
     # --- the fitted model ---------------------------------------------------------------------
 

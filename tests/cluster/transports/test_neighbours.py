@@ -126,6 +126,27 @@ def test_others_are_no_neighbours(what):
     assert not zero.everybody
 
 
+def test_who_has_many_open_files_has_no_neighbours():
+    """`select` knows the first 1,024 descriptors only; all messages go through MPI then."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2048:
+        pytest.skip("so many files cannot be opened")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    opened_before = [os.open(os.devnull, os.O_RDONLY)]
+    try:
+        while opened_before[-1] < 1024:
+            opened_before.append(os.open(os.devnull, os.O_RDONLY))
+        for one in together(2):
+            assert not one and not one.everybody
+            one.wait(0.001)
+    finally:
+        for number in opened_before:
+            os.close(number)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 def test_a_notice_ends_the_wait():
     zero, one = together(2)
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpsvi.base import Items
-from dpsvi.evaluation.infer import infer, score
+from dpsvi.evaluation.infer import explain, infer, score
 from dpsvi.kernels.jit import as_items
 from dpsvi.training.signals import Deferred
 
@@ -52,7 +52,7 @@ def split_tokens(value, seed: int = 0):
 
 
 def infer_documents(basis, alpha, items: Items, *, digamma, tol, n_sweeps, n_jobs: int = 1):
-    """Gamma and sum_w c log norm of every document, topics fixed; each on its own.
+    """Gamma of every document, topics fixed; each on its own: float32, (n_items, n_columns).
 
     Parameters
     ----------
@@ -65,14 +65,29 @@ def infer_documents(basis, alpha, items: Items, *, digamma, tol, n_sweeps, n_job
         Threads; they share nothing, the result does not depend on their number.
     """
     n = len(items.offsets) - 1
-    gamma, log_norm = np.empty((n, len(alpha)), np.float32), np.empty(n)
+    gamma = np.empty((n, len(alpha)), np.float32)
     _over_items(
         n, n_jobs,
-        lambda a, b: infer(
-            basis, alpha, items, a, b, digamma, np.float32(tol), n_sweeps, gamma, log_norm
-        ),
+        lambda a, b: infer(basis, alpha, items, a, b, digamma, np.float32(tol), n_sweeps, gamma),
     )  # fmt: skip
-    return gamma, log_norm
+    return gamma
+
+
+def explain_documents(basis, gamma, items: Items, *, n_jobs: int = 1):
+    """Sum_w c_dw log sum_k exp(psi(gamma_dk)) basis_wk of every document: float64, (n_items,).
+
+    Parameters
+    ----------
+    basis : float32 array, (n_words, n_columns)
+    gamma : float32 array, (n_items, n_columns)
+        0 in padding columns.
+    items : Items
+    n_jobs : int
+        As for :func:`infer_documents`.
+    """
+    log_norm = np.empty(len(gamma))
+    _over_items(len(gamma), n_jobs, lambda a, b: explain(basis, gamma, items, a, b, log_norm))
+    return log_norm
 
 
 def infer_proportions(
@@ -84,15 +99,12 @@ def infer_proportions(
     be done in one thread.  The first parameters are those of :func:`infer_documents`.
     """
     n, n_topics = proportions.shape
-    no_norms = np.empty(0)
     n_jobs = min(n_jobs, 1 + items.index.size * len(alpha) // WORTH_A_THREAD)
 
     def fill(first, last):
         gamma = np.empty((last - first, len(alpha)), np.float32)
         part = items._replace(offsets=items.offsets[first : last + 1])
-        infer(
-            basis, alpha, part, 0, last - first, digamma, np.float32(tol), n_sweeps, gamma, no_norms
-        )
+        infer(basis, alpha, part, 0, last - first, digamma, np.float32(tol), n_sweeps, gamma)
         gamma = gamma[:, :n_topics]
         if normalize:
             np.divide(gamma, gamma.sum(axis=1, keepdims=True), out=proportions[first:last])
@@ -185,7 +197,7 @@ def completion_perplexity(
         raise ValueError("no tokens to predict: the documents are empty or too short to split")
 
     seen = as_items(corpus.offsets, corpus.index, first, FLOAT)
-    gamma, _ = infer_documents(
+    gamma = infer_documents(
         topics, alpha, seen, digamma=True, tol=1e-3, n_sweeps=100, n_jobs=n_jobs
     )
     theta = gamma / gamma.sum(axis=1, keepdims=True)

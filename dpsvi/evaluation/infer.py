@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsvi.kernels.digamma import digamma as psi
 from dpsvi.kernels.fold import fold
 from dpsvi.kernels.jit import copy, inline_kernel, kernel
 from dpsvi.kernels.special import exp_digamma_row
@@ -31,7 +32,7 @@ def leap(before, step, bend, least, gamma):
 
 
 @kernel
-def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_norm):
+def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma):
     """Iterate gamma of documents [first, last) to convergence; each document on its own.
 
     Parameters
@@ -53,13 +54,11 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
     n_sweeps : int
     gamma : float32 array, (n_items, n_columns)
         Written.
-    log_norm : float64 array, (n_items,), or empty if nobody wants it
-        Written: sum_w c_dw log sum_k weight_k basis_wk at the final gamma.
     """
-    n_columns, normed = alpha.shape[0], log_norm.shape[0] > 0
+    n_columns = alpha.shape[0]
     weight, total = np.zeros_like(alpha), np.empty_like(alpha)
     before, step, bend = np.empty_like(alpha), np.empty_like(alpha), np.empty_like(alpha)
-    zero, shift = np.float32(0), np.float32(0)  # shift: see exp_digamma_row
+    zero = np.float32(0)
     n_topics = 0
     for k in range(n_columns):
         n_topics += alpha[k] > 0
@@ -84,21 +83,17 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
                 gathered[k] = row[k]
         for k in range(n_columns):
             own[k] = alpha[k] + length / np.float32(n_topics) if alpha[k] > 0 else zero
-        if normed:
-            log_norm[d] = 0.0
         if length == 0:
             continue
-        for sweep in range(n_sweeps + 1):
+        for sweep in range(n_sweeps):
             if digamma and sweep == 0:
                 for k in range(n_columns):
                     weight[k] = np.float32(1) if alpha[k] > 0 else zero
             elif digamma:
-                shift = exp_digamma_row(own, n_topics, weight)
+                exp_digamma_row(own, n_topics, weight)
             else:
                 copy(own, weight)
             fold(block, positions[: stop - start], counts, weight, total, ratio)
-            if sweep == n_sweeps:
-                break
             change = zero
             for k in range(n_columns):
                 new = alpha[k] + weight[k] * total[k]
@@ -112,10 +107,27 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_n
                 break
             if sweep % 3 == 1 and sweep + 1 < n_sweeps and not digamma:
                 leap(before, step, bend, alpha, own)
-        for i in range((stop - start) * normed):
-            if counts[i] > 0:
-                norm = np.float64(counts[i]) / np.float64(ratio[i])
-                log_norm[d] += counts[i] * (np.log(norm) - shift)
+
+
+@kernel
+def explain(basis, gamma, items, first, last, log_norm):
+    """``log_norm[d] = sum_w c_dw log sum_k exp(psi(gamma_dk)) basis_wk``, d in [first, last).
+
+    A column where gamma is 0 is padding.  The norms of the last sweep of :func:`infer` are those of
+    the gamma before it: with the gamma that it leaves they would be no bound.
+    """
+    weight = np.empty(gamma.shape[1])
+    for d in range(first, last):
+        log_norm[d], top = 0.0, psi(np.float64(gamma[d].max()))
+        for k in range(gamma.shape[1]):
+            own = np.float64(gamma[d, k])
+            weight[k] = np.exp(psi(own) - top) if own > 0 else 0.0
+        for j in range(items.offsets[d], items.offsets[d + 1]):
+            if items.value[j] > 0:
+                row, norm = basis[items.index[j]], 0.0
+                for k in range(row.shape[0]):
+                    norm += weight[k] * row[k]
+                log_norm[d] += items.value[j] * (top + np.log(norm))
 
 
 @kernel

@@ -24,7 +24,7 @@ def proportions(topics, corpus, threads: int = 1) -> np.ndarray:
     probabilities = topics.counts / topics.counts.sum(axis=0, dtype=np.float64)
     basis = np.ascontiguousarray(probabilities, np.float32)
     alpha = np.broadcast_to(np.asarray(topics.alpha, np.float32), basis.shape[1]).copy()
-    gamma, _ = infer_documents(
+    gamma = infer_documents(
         basis, alpha, as_items(corpus.offsets, corpus.index, corpus.value, FLOAT),
         digamma=True, tol=1e-3, n_sweeps=100, n_jobs=threads,
     )  # fmt: skip

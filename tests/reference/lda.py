@@ -224,9 +224,10 @@ def document_bound(ids, counts, gamma, lam, alpha):
     alpha = np.broadcast_to(alpha, len(lam))
     log_theta = expected_log(gamma)
     words = counts @ logsumexp(expected_log(lam)[:, ids].T + log_theta, axis=1)
-    prior = gammaln(alpha.sum()) - gammaln(alpha).sum() + (alpha - 1) @ log_theta
-    entropy = gammaln(gamma).sum() - gammaln(gamma.sum()) - (gamma - 1) @ log_theta
-    return words + prior + entropy
+    prior = gammaln(alpha.sum()) - gammaln(alpha).sum()
+    entropy = gammaln(gamma).sum() - gammaln(gamma.sum())
+    # Of a topic that nothing has chosen log theta is about -1 / alpha: twice that would cancel.
+    return words + prior + entropy + (alpha - gamma) @ log_theta
 
 
 def elbo(documents, gammas, lam, alpha, eta):

@@ -51,7 +51,7 @@ def _until_told():
     return lambda: None
 
 
-def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma, log_norm):
+def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma):
     until_told()
     for d in range(first, last):
         for k in range(alpha.shape[0]):

@@ -88,7 +88,7 @@ class Part(NamedTuple):
     def log_likelihoods(self, alpha) -> np.ndarray:
         """Of one half of the tokens given the other, of each document; alpha is (n_topics,)."""
         alpha = np.asarray(alpha, FLOAT)
-        gamma, _ = infer_documents(
+        gamma = infer_documents(
             self.basis, alpha, self.seen, digamma=True, tol=1e-3, n_sweeps=50, n_jobs=self.n_jobs
         )
         theta = gamma / gamma.sum(axis=1, keepdims=True)

@@ -112,7 +112,8 @@ class DPSVIHDP(Moving, KeptPasses, TopicEstimator):
     exp_dirichlet_component_ : ndarray of shape (n_components, n_features_in_)
         exp(E[log beta]).
     bound_ : float
-        Variational perplexity of at most 1,000 training documents, given the mean of sigma(V).
+        ``perplexity(X, kind="bound")`` of at most 1,000 training documents: with topics as they
+        are and sigma(V) at its mean, without the terms of either in the bound.
     moves_ : dict
         With `restructure`, how many moves the last `fit` made: ``"merge"``, ``"delete"`` and
         ``"birth"``.

@@ -50,7 +50,7 @@ def splits(basis, alpha, items: Items, topics, eta: float, n_jobs: int = 1) -> l
     n_jobs : int
         Threads; they do not change the result.
     """
-    gamma, _ = infer_documents(
+    gamma = infer_documents(
         basis, alpha, items, digamma=True, tol=1e-3, n_sweeps=50, n_jobs=n_jobs
     )
     document = np.repeat(np.arange(count(items)), np.diff(items.offsets))

@@ -102,7 +102,7 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
     exp_dirichlet_component_ : ndarray of shape (n_components, n_features_in_)
         exp(E[log beta]).
     bound_ : float
-        Variational perplexity (A) of at most 1,000 training documents.
+        ``perplexity(X, kind="bound")`` of at most 1,000 training documents.
     {fitted}
 
     Notes

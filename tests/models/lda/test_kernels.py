@@ -14,12 +14,12 @@ from reference.lda import (
     normalised,
     statistics,
 )
-from scipy.special import psi
+from scipy.special import logsumexp, psi
 
 from dpsvi import engines
 from dpsvi.corpus import Corpus
 from dpsvi.engines import fit
-from dpsvi.evaluation.completion import infer_documents
+from dpsvi.evaluation.completion import explain_documents, infer_documents
 from dpsvi.families.topics.kept import sum_of
 from dpsvi.families.topics.matrix import document_bounds
 from dpsvi.kernels.collapsed import OWN
@@ -421,36 +421,47 @@ def test_infer(corpus, lam, digamma, n_sweeps):
     kind = "mean_field" if digamma else "collapsed"
     basis = np.exp(expected_log(lam)) if digamma else normalised(lam.astype(np.float64))
     chosen = corpus.select(slice(0, 50))
-    gamma, log_norm = infer_documents(
+    gamma = infer_documents(
         np.ascontiguousarray(basis.T, np.float32), ALPHA.astype(np.float32), items_of(chosen),
         digamma=digamma, tol=1e-3, n_sweeps=n_sweeps,
     )  # fmt: skip
     for d, (ids, counts) in enumerate(documents_of(chosen)):
         expected = infer(kind, ids, counts, lam, ALPHA, n_sweeps, tol=1e-3)
         np.testing.assert_allclose(gamma[d], expected, rtol=1e-3, atol=5e-3)
-        weights = np.exp(psi(expected)) if digamma else expected
-        at_gamma = counts @ np.log(weights @ basis[:, ids])
-        assert log_norm[d] == pytest.approx(at_gamma, rel=1e-3, abs=1e-3)
+
+
+@pytest.mark.parametrize("n_padding", [0, 3])
+def test_explain_documents(corpus, lam, rng, n_padding):
+    """At any gamma, that of no document, too small for float32 in some topics."""
+    basis, chosen = np.exp(expected_log(lam)).T.astype(np.float32), corpus.select(slice(0, 50))
+    gamma = rng.gamma(0.05, 50, (50, K)).astype(np.float32) + np.float32(1e-12)
+    found = explain_documents(
+        *(np.pad(x, ((0, 0), (0, n_padding))) for x in (basis, gamma)), items_of(chosen)
+    )
+    for (ids, counts), own, norm in zip(documents_of(chosen), gamma, found, strict=True):
+        expected = counts @ logsumexp(psi(own.astype(float)) + np.log(basis[ids].astype(float)), 1)
+        assert norm == pytest.approx(expected, rel=1e-12)
 
 
 def test_infer_ignores_the_other_documents_and_the_number_of_threads(corpus, lam):
     basis = np.ascontiguousarray(normalised(lam).T, np.float32)
     alpha = ALPHA.astype(np.float32)
     settings = dict(digamma=False, tol=1e-3, n_sweeps=50)
-    all_at_once, _ = infer_documents(basis, alpha, items_of(corpus), **settings)
-    threads, _ = infer_documents(basis, alpha, items_of(corpus), n_jobs=3, **settings)
+    all_at_once = infer_documents(basis, alpha, items_of(corpus), **settings)
+    threads = infer_documents(basis, alpha, items_of(corpus), n_jobs=3, **settings)
     assert np.array_equal(all_at_once, threads)
     for d in (0, 199, 399):
-        alone, _ = infer_documents(basis, alpha, items_of(corpus.select([d])), **settings)
+        alone = infer_documents(basis, alpha, items_of(corpus.select([d])), **settings)
         assert np.array_equal(alone[0], all_at_once[d])
 
 
 def test_infer_of_documents_without_tokens(lam):
     corpus = make_corpus([[], [(2, 0.0), (3, 0.0)], [(2, 1.0)], []], lam.shape[1])
-    gamma, log_norm = infer_documents(
-        np.ascontiguousarray(normalised(lam).T, np.float32), ALPHA.astype(np.float32),
-        items_of(corpus), digamma=True, tol=1e-3, n_sweeps=50,
-    )  # fmt: skip
+    basis = np.ascontiguousarray(normalised(lam).T, np.float32)
+    gamma = infer_documents(
+        basis, ALPHA.astype(np.float32), items_of(corpus), digamma=True, tol=1e-3, n_sweeps=50
+    )
+    log_norm = explain_documents(basis, gamma, items_of(corpus))
     for d in (0, 1, 3):
         np.testing.assert_allclose(gamma[d], ALPHA, rtol=1e-6)
         assert log_norm[d] == 0

@@ -15,9 +15,10 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import psi
 
 from dpsvi.base import Items
-from dpsvi.evaluation.infer import explain, infer, score
+from dpsvi.evaluation.infer import infer, score
 from dpsvi.kernels.jit import as_items
 from dpsvi.training.signals import Deferred
 
@@ -73,8 +74,11 @@ def infer_documents(basis, alpha, items: Items, *, digamma, tol, n_sweeps, n_job
     return gamma
 
 
-def explain_documents(basis, gamma, items: Items, *, n_jobs: int = 1):
+def explain_documents(basis, gamma, items: Items) -> np.ndarray:
     """Sum_w c_dw log sum_k exp(psi(gamma_dk)) basis_wk of every document: float64, (n_items,).
+
+    The norms of the last sweep of :func:`infer_documents` are those of the gamma before it: with
+    the gamma that it leaves they would be no bound.
 
     Parameters
     ----------
@@ -82,12 +86,16 @@ def explain_documents(basis, gamma, items: Items, *, n_jobs: int = 1):
     gamma : float32 array, (n_items, n_columns)
         0 in padding columns.
     items : Items
-    n_jobs : int
-        As for :func:`infer_documents`.
     """
-    log_norm = np.empty(len(gamma))
-    _over_items(len(gamma), n_jobs, lambda a, b: explain(basis, gamma, items, a, b, log_norm))
-    return log_norm
+    found = np.zeros(len(gamma))
+    for d, (start, stop) in enumerate(zip(items.offsets[:-1], items.offsets[1:], strict=True)):
+        counts = items.value[start:stop]
+        if counts.any():
+            weight = psi(gamma[d].astype(float))  # minus infinity where gamma is 0
+            top = weight.max()
+            norms = basis[items.index[start:stop][counts > 0]] @ np.exp(weight - top)
+            found[d] = counts[counts > 0] @ (top + np.log(norms))
+    return found
 
 
 def infer_proportions(

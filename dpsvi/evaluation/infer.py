@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsvi.kernels.digamma import digamma as psi
 from dpsvi.kernels.fold import fold
 from dpsvi.kernels.jit import copy, inline_kernel, kernel
 from dpsvi.kernels.special import exp_digamma_row
@@ -107,27 +106,6 @@ def infer(basis, alpha, items, first, last, digamma, tol, n_sweeps, gamma):
                 break
             if sweep % 3 == 1 and sweep + 1 < n_sweeps and not digamma:
                 leap(before, step, bend, alpha, own)
-
-
-@kernel
-def explain(basis, gamma, items, first, last, log_norm):
-    """``log_norm[d] = sum_w c_dw log sum_k exp(psi(gamma_dk)) basis_wk``, d in [first, last).
-
-    A column where gamma is 0 is padding.  The norms of the last sweep of :func:`infer` are those of
-    the gamma before it: with the gamma that it leaves they would be no bound.
-    """
-    weight = np.empty(gamma.shape[1])
-    for d in range(first, last):
-        log_norm[d], top = 0.0, psi(np.float64(gamma[d].max()))
-        for k in range(gamma.shape[1]):
-            own = np.float64(gamma[d, k])
-            weight[k] = np.exp(psi(own) - top) if own > 0 else 0.0
-        for j in range(items.offsets[d], items.offsets[d + 1]):
-            if items.value[j] > 0:
-                row, norm = basis[items.index[j]], 0.0
-                for k in range(row.shape[0]):
-                    norm += weight[k] * row[k]
-                log_norm[d] += items.value[j] * (top + np.log(norm))
 
 
 @kernel

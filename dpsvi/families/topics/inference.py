@@ -256,11 +256,11 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def _bound_per_token(self, items) -> float:
         basis, shift, items = self._basis_of(items, mean_field=True)
-        n_jobs = resolve_jobs(self.n_jobs)
         gamma = completion.infer_documents(
-            basis, self._padded_alpha(basis), items, digamma=True, n_jobs=n_jobs, **_INFER
-        )
-        log_norm = completion.explain_documents(basis, gamma, items, n_jobs=n_jobs)
+            basis, self._padded_alpha(basis), items, digamma=True,
+            n_jobs=resolve_jobs(self.n_jobs), **_INFER,
+        )  # fmt: skip
+        log_norm = completion.explain_documents(basis, gamma, items)
         gamma = gamma[:, : self._n_topics(self._state)]
         item = np.repeat(np.arange(count(items)), np.diff(items.offsets))
         log_norm += np.bincount(item, items.value * shift[items.index], count(items))

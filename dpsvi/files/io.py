@@ -191,6 +191,13 @@ def check_equal(name: str, value, allowed) -> None:
         raise ValueError(f"{name} must be {allowed}, as other parts of the model say, got {value}")
 
 
+def check_same(**arrays) -> None:
+    """Raise ValueError unless two arrays, of which a file holds each once, have equal numbers."""
+    (one, values), (other, others) = arrays.items()
+    if not np.array_equal(np.ravel(values), np.ravel(others)):
+        raise ValueError(f"{one} and {other} must have the same numbers")
+
+
 def read_meta(folder) -> dict:
     """Read ``model.json`` of a model folder and check its schema."""
     path = Path(folder) / "model.json"

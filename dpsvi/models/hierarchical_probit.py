@@ -239,6 +239,10 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
         sums = first_sums(pooled, wide, n_groups) * (total / n_groups)
         return State.resume(model, sums[None], self._n_threads)
 
+    def _check_read(self, model) -> None:
+        super()._check_read(model)
+        self._check_labels("_classes", self._classes, 2)
+
     # --- the fitted model ---------------------------------------------------------------------
 
     _infer_groups = staticmethod(infer)

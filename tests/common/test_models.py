@@ -467,11 +467,25 @@ def test_what_a_file_says_of_its_data_must_fit_its_parameters(name, rng, tmp_pat
             None, [], "x", labels[:-1], labels[:1] * len(labels), [[one] for one in labels], 3,
         )  # fmt: skip
         edited += [("_labels", {"extra": {**extra, "_labels": other}}) for other in others]
+    if "_classes" in extra:
+        others = (None, [], "x", -1, 1e300, {}, [1.0], [1.0, 1.0])
+        edited += [("_classes", {"extra": {**extra, "_classes": other}}) for other in others]
     for field, changed in edited:
         path.write_text(json.dumps({**meta, **changed}))
         with pytest.raises(ModelFormatError, match=field) as error:
             dpsvi.load(tmp_path)
         assert str(tmp_path) in str(error.value)
+    path.write_text(json.dumps(meta))
+    arrays, _ = io.load_model(tmp_path)
+    described = {k: v for k, v in meta.items() if k not in ("schema", "sha256", "arrays")}
+    changed = [{name: arrays[name][:-1]} for name in ("word_counts",) if name in arrays]
+    for array, place, number in member.wrong_numbers:
+        changed.append({array: arrays[array].copy()})
+        changed[-1][array].flat[place] = number
+    for other in changed:
+        io.save_model(tmp_path, arrays={**arrays, **other}, meta=described, kind=meta["kind"])
+        with pytest.raises(ModelFormatError):
+            dpsvi.load(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ class Member(NamedTuple):
     remembered : callable(data, state) -> array, or None
         ``lam - prior`` as the sum of what incremental passes to `data` remember in a state, of
         models that have such passes.
+    wrong_numbers : tuple of (array, place, number)
+        Numbers of saved arrays that no model has, such as more components than there are rows.
     monotone : bool
         Full batches at rate 1 are coordinate ascent, so that no step lowers the bound.
     """
@@ -67,6 +69,7 @@ class Member(NamedTuple):
     means: Callable[..., dict] = lambda estimator: {}
     phases: tuple[dict, ...] = ()
     remembered: Callable[..., Any] | None = None
+    wrong_numbers: tuple = ()
     monotone: bool = True
 
 

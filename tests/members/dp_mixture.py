@@ -67,4 +67,5 @@ MEMBER = Member(
     means=means,
     phases=({"incremental": True}, {"restructure": True}),
     remembered=remembered,
+    wrong_numbers=(("hyper", 0, 1e9), ("hyper", 2, 1e9), ("prior", 0, 1e9)),
 )

@@ -93,4 +93,5 @@ MEMBER = Member(
     means=means,
     phases=({"incremental": True}, {"restructure": True}),
     remembered=remembered,
+    wrong_numbers=(("hyper", 2, 1e9), ("prior", 0, 1e9)),
 )

@@ -82,4 +82,5 @@ MEMBER = Member(
     ),  # fmt: skip
     laws=laws,
     means=means,
+    wrong_numbers=(("hyper", 0, 1e9),),
 )

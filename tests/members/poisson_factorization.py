@@ -84,4 +84,5 @@ MEMBER = Member(
     laws=laws,
     phases=({"incremental": True},),
     remembered=remembered,
+    wrong_numbers=(("hyper", 0, 1e9),),
 )

@@ -257,18 +257,18 @@ class HierarchicalEstimator(ArrayEstimator):
             ("_covariances", (n_rows, n, n)),
         ):  # fmt: skip
             io.check_equal(f"shape of {name}", vars(self)[name].shape, shape)
-        self._check_labels(self._labels, n_rows - 1)
+        if self._labels is None:
+            io.check_equal("number of groups where _labels is None", n_rows - 1, 1)
+        else:
+            self._check_labels("_labels", self._labels, n_rows - 1)
 
     @staticmethod
-    def _check_labels(labels, n_groups) -> None:
-        if labels is None:
-            io.check_equal("number of groups where _labels is None", n_groups, 1)
-            return
+    def _check_labels(name, labels, n) -> None:
         texts = isinstance(labels, list) and all(isinstance(one, str) for one in labels)
         numbers = isinstance(labels, list) and all(isinstance(one, int | float) for one in labels)
-        if not (texts or numbers) or len(set(labels)) != n_groups or len(labels) != n_groups:
+        if not (texts or numbers) or len(set(labels)) != n or len(labels) != n:
             raise ValueError(
-                f"_labels must be a list of {n_groups} different numbers or texts, "
+                f"{name} must be a list of {n} different numbers or texts, "
                 f"got {shortened(repr(labels))}"
             )
 

@@ -288,7 +288,9 @@ class MixtureEstimator(DensityMixin, Moving, Incremental, ArrayEstimator):
 
     def _check_read(self, model) -> None:
         options = options_of(model.hyper)
+        check_choice("axes of a covariance", options.n_axes, [0, 1, 2])
         io.check_equal("n_features", self.n_features_in_, options.n_features)
+        io.check_same(prior=model.prior, hyper=options.prior)
         io.check_equal("shape of lambda", model.shape, (1, options.prior.size))
 
     # --- the fitted model ---------------------------------------------------------------------

@@ -329,4 +329,5 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         self.vocabulary_ = tuple(meta["vocabulary"]) if meta["vocabulary"] else None
         if self.vocabulary_ and len(self.vocabulary_) != len(lam):
             raise ValueError(f"{len(self.vocabulary_)} names for {len(lam)} words")
+        io.check_equal("shape of word_counts", self._word_counts.shape, (len(lam),))
         self.bound_, self._own_words = meta["bound"], meta.get("own_words", False)

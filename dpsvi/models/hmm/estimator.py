@@ -366,6 +366,7 @@ class DPSVIHMM(Moving, Inference, Incremental, ArrayEstimator):
     def _check_read(self, model) -> None:
         options = options_of(model.hyper)
         io.check_equal("n_features", self.n_features_in_, options.n_features)
+        io.check_same(prior=model.prior, hyper=options.prior)
         io.check_equal("shape of lambda", model.shape, (1, options.prior.size))
 
     # --- the fitted model ---------------------------------------------------------------------

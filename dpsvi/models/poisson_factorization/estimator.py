@@ -42,6 +42,7 @@ from dpsvi.estimators.incremental import Incremental
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam.gamma import hierarchy_kl
 from dpsvi.families.recommender import Recommender, as_csr
+from dpsvi.files import io
 from dpsvi.kernels.hyper import pack
 from dpsvi.kernels.poisson import options_of
 from dpsvi.models.poisson_factorization.model import (
@@ -51,6 +52,7 @@ from dpsvi.models.poisson_factorization.model import (
     halves,
     log_likelihood,
     make_model,
+    n_columns,
     read,
     users_of,
 )
@@ -212,6 +214,11 @@ class DPSVIPoissonFactorization(Incremental, Recommender):
         super()._remember(items)
         if before.shape[1] == self._state.model.shape[1]:  # users go on where they are
             self._state.shared.item_memory[: len(before), : before.shape[1]] = before
+
+    def _check_read(self, model) -> None:
+        super()._check_read(model)
+        needed = n_columns(options_of(model.hyper).n_components)
+        io.check_equal("columns of lambda", model.shape[1], needed)
 
     # --- the fitted model ---------------------------------------------------------------------
 

@@ -39,6 +39,11 @@ class Side(NamedTuple):
 DEFAULT_SIDE = Side(0.3, 0.3, 1.0)
 
 
+def n_columns(n_components: int) -> int:
+    """Columns of the parameters: components, and padding."""
+    return -(-n_components // LANES) * LANES
+
+
 def make_model(n_items, n_components, users: Side, items: Side, n_sweeps, tol) -> Model:
     """Poisson factorisation as a :class:`dpsvi.base.Model`.
 
@@ -52,12 +57,11 @@ def make_model(n_items, n_components, users: Side, items: Side, n_sweeps, tol) -
     tol : float
         Mean change of the shapes that ends them.
     """
-    columns = -(-n_components // LANES) * LANES
     prior = np.full((n_items + 1, 1), items.shape, FLOAT)
     prior[-1] = 0.0
     sides = [side.of_factors(n_components) for side in (users, items)]
     hyper = pack(Options(n_components, n_sweeps, tol, *sides))
-    return from_arrays((n_items + 1, columns), prior, hyper)
+    return from_arrays((n_items + 1, n_columns(n_components)), prior, hyper)
 
 
 def from_arrays(shape, prior, hyper) -> Model:
@@ -159,7 +163,7 @@ def completion(counts, factors, prior=DEFAULT_SIDE) -> float:
         Of users.
     """
     n = factors.shape[1]
-    columns = -(-n // LANES) * LANES
+    columns = n_columns(n)
     basis, size = np.zeros((len(factors), columns)), np.ones(columns)
     basis[:, :n], size[:n] = factors, factors.sum(axis=0)
     side = prior.of_factors(n)
@@ -175,7 +179,7 @@ def first_rows(n_items, n_components, n_users, n_counts, rng):
 
     They are shared evenly but for noise, and users and items get factors of one size.
     """
-    columns = -(-n_components // LANES) * LANES
+    columns = n_columns(n_components)
     rows = np.zeros((n_items + 1, columns))
     each = max(n_counts, 1.0) / (n_items * n_components)
     rows[:-1, :n_components] = each * rng.uniform(0.5, 1.5, (n_items, n_components))

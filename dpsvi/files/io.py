@@ -25,7 +25,7 @@ SCHEMA = 2
 def atomic_path(path):
     """Yield a temporary name beside `path`; rename it to `path` when the block succeeds."""
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_urlsafe(6)}")
+    temporary = path.parent / f".{path.name}.{secrets.token_urlsafe(6)}"
     try:
         # The system takes away what the umask forbids; asking for the umask would change it for
         # all threads.

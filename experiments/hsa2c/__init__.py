@@ -8,6 +8,6 @@
 * ``replicas``: the steps of workers with parameters of their own
 * ``speed``: learning moves per second, and seconds to a score, of this machine; ``over_mpi``: a
   fit of it on several ranks
-* ``atari``: scores of Atari's games
+* ``atari``: scores of Atari's games; ``atari_rates``: moves per second over MPI
 * ``runs``: what was run is kept, with where it comes from
 """

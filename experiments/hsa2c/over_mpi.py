@@ -1,6 +1,7 @@
 """A fit on the ranks that mpiexec has started: its moves per second, from rank 0, as JSON.
 
-``mpiexec -n 3 python -m experiments.hsa2c.over_mpi B MOVES``; rank 0 is the master.
+``mpiexec -n 3 python -m experiments.hsa2c.over_mpi B MOVES [PARAMETERS]``; rank 0 is the master,
+and parameters of the agent are JSON.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from dpsvi.rl import ActorCritic
 
 def main() -> None:
     """Fit, and print."""
-    B, moves = map(int, sys.argv[1:])
+    B, moves = map(int, sys.argv[1:3])
+    more = json.loads(sys.argv[3]) if sys.argv[3:] else {}
     agent = ActorCritic(
-        engine="mpi", local_steps=B, n_evaluations=4, n_episodes=1, random_state=0
-    ).fit(moves)
+        engine="mpi", local_steps=B, n_evaluations=4, n_episodes=1, random_state=0,
+        **more,
+    ).fit(moves)  # fmt: skip
     if launched_rank() == 0:
         # From the first look on: workers have compiled then.
         first, last = agent.history_[1], agent.history_[-1]

@@ -7,6 +7,7 @@ import pytest
 from experiments.hsa2c import __main__ as command
 from experiments.hsa2c import (
     atari,
+    atari_rates,
     cores,
     figure5,
     figure6,
@@ -201,3 +202,19 @@ def test_the_table_of_speeds_names_what_was_measured():
     )
     assert "| B = 16 | 2 | 50 (50-50) |" in text
     assert "1 of 2 seeds arrive" in text and "9,000 moves, 0.25 s" in text
+
+
+def test_rates_of_atari_are_medians_with_their_range():
+    row = {"B": 4, "n": 1, "load": 0.5}
+    rows = [{**row, "rate": 100.0}, {**row, "rate": 300.0}, {**row, "n": 2, "rate": 1000.0}]
+    text = atari_rates.table([*rows, {**row, "B": 64, "rate": 7.0, "load": 2.0}])
+    assert text[0] == "Load average from 0.5 to 2.0 before the fits."
+    assert text[-2:] == ["| 4 | 200 (100-300) | 1,000 (1,000-1,000) |", "| 64 | 7 (7-7) | - |"]
+
+
+@pytest.mark.mpi
+def test_rates_of_atari_are_measured_on_real_ranks(monkeypatch):
+    """CartPole in its place, whose network compiles in less time."""
+    monkeypatch.setattr(atari_rates, "AGENT", {**atari_rates.AGENT, "environment": "cartpole"})
+    found = atari_rates.rate({**atari_rates.AGENT, "B": 1, "n": 2, "exchanges": 4})
+    assert found["rate"] > 0

@@ -188,6 +188,12 @@ class ArrayEstimator(SVIEstimator):
     def _check_read(self, model) -> None:
         """Raise ValueError or TypeError where what a file says of the data is not of this model."""
 
+    def _check_options(self, model, options) -> None:
+        """The same, for models of one row whose `hyper`, read as `options`, holds the prior too."""
+        io.check_equal("n_features", self.n_features_in_, options.n_features)
+        io.check_same(prior=model.prior, hyper=options.prior)
+        io.check_equal("shape of lambda", model.shape, (1, options.prior.size))
+
     def _restore(self, arrays, meta):
         io.check_counts(meta, "items", "n_features")
         check_choice("dtype", meta["dtype"], ["float64", "float32"])

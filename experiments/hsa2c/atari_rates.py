@@ -6,12 +6,7 @@ that is slower than memory: what an exchange costs is what its 2.7 MB cost there
 
 from __future__ import annotations
 
-import json
-import os
-import statistics
-
-from experiments import mpiexec
-from experiments.hsa2c import figure5
+from experiments.hsa2c import figure5, speed
 from experiments.hsa2c.runs import Runs
 
 AGENT = {"environment": "atari:space_invaders", "n_games": 8, "n_moves": 5}
@@ -33,27 +28,19 @@ def make(runs: Runs, args) -> list[dict]:
 
 
 def rate(settings: dict) -> dict:
-    """Moves per second after the first quarter of a fit, and the load before it."""
-    load, agent = os.getloadavg()[0], {key: settings[key] for key in AGENT}
-    process = mpiexec.start(
-        settings["n"] + 1, "experiments.hsa2c.over_mpi", settings["B"], figure5.moves(settings),
-        json.dumps(agent),
-    )  # fmt: skip
-    return {**mpiexec.finish(process), "load": load}
+    """Moves per second of the second half of a fit, and the load before it."""
+    told = {**settings, "moves": figure5.moves(settings)}
+    return speed.over_mpi(told, {key: settings[key] for key in AGENT})
 
 
 def table(rows: list[dict]) -> list[str]:
     """Lines of Markdown: medians and ranges."""
-    loads, nodes = [row["load"] for row in rows], sorted({row["n"] for row in rows})
+    nodes = sorted({row["n"] for row in rows})
     lines = [
-        f"Load average from {min(loads):.1f} to {max(loads):.1f} before the fits.", "",
+        speed.loads(rows), "",
         f"| B | {' | '.join(f'n = {n}' for n in nodes)} |", "|---|" + "---:|" * len(nodes),
     ]  # fmt: skip
     for B in sorted({row["B"] for row in rows}):
         cells = [[r["rate"] for r in rows if (r["B"], r["n"]) == (B, n)] for n in nodes]
-        shown = [
-            f"{statistics.median(cell):,.0f} ({min(cell):,.0f}-{max(cell):,.0f})" if cell else "-"
-            for cell in cells
-        ]
-        lines.append(f"| {B} | {' | '.join(shown)} |")
+        lines.append(f"| {B} | {' | '.join(speed.spread(c) if c else '-' for c in cells)} |")
     return lines

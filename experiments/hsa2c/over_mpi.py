@@ -1,6 +1,6 @@
 """A fit on the ranks that mpiexec has started: its moves per second, from rank 0, as JSON.
 
-``mpiexec -n 3 python -m experiments.hsa2c.over_mpi B MOVES [PARAMETERS]``; rank 0 is the master,
+``mpiexec -n 3 python -m experiments.hsa2c.over_mpi B MOVES PARAMETERS``; rank 0 is the master,
 and parameters of the agent are JSON.
 """
 
@@ -16,13 +16,13 @@ from dpsvi.rl import ActorCritic
 def main() -> None:
     """Fit, and print."""
     B, moves = map(int, sys.argv[1:3])
-    more = json.loads(sys.argv[3]) if sys.argv[3:] else {}
+    more = json.loads(sys.argv[3])
     agent = ActorCritic(
         engine="mpi", local_steps=B, n_evaluations=4, n_episodes=1, random_state=0,
         **more,
     ).fit(moves)  # fmt: skip
     if launched_rank() == 0:
-        # From the first look on: workers have compiled then.
+        # From the second of four looks on: workers have compiled then.
         first, last = agent.history_[1], agent.history_[-1]
         seconds = last["seconds"] - first["seconds"]
         print(json.dumps({"rate": (last["moves"] - first["moves"]) / seconds}))

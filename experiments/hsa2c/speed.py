@@ -8,9 +8,11 @@ since none waits for another.
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import time
+from collections.abc import Mapping
 
 from dpsvi.rl import ActorCritic
 from experiments import mpiexec
@@ -60,11 +62,16 @@ def moves_a_second(settings: dict) -> dict:
     }  # fmt: skip
 
 
-def over_mpi(settings: dict) -> dict:
-    """Of n workers and a master, processes of this machine: CartPole, with the defaults."""
+def over_mpi(settings: dict, agent: Mapping | None = None) -> dict:
+    """Of n workers and a master, processes of this machine: CartPole, with the defaults.
+
+    `agent` has other parameters.  What is measured is the second half of a fit.
+    """
     load = os.getloadavg()[0]
-    ranks = settings["n"] + 1
-    process = mpiexec.start(ranks, "experiments.hsa2c.over_mpi", settings["B"], settings["moves"])
+    process = mpiexec.start(
+        settings["n"] + 1, "experiments.hsa2c.over_mpi", settings["B"], settings["moves"],
+        json.dumps(agent or {}),
+    )  # fmt: skip
     return {**mpiexec.finish(process), "load": load}
 
 
@@ -83,16 +90,15 @@ def seconds_to_score(settings: dict) -> dict:
 
 def table(rows: list[dict]) -> list[str]:
     """Lines of Markdown."""
-    loads = [row["load"] for row in rows]
     lines = [
-        f"Load average from {min(loads):.1f} to {max(loads):.1f} before the fits.", "",
+        loads(rows), "",
         "| environment | games of a thread | threads | moves per second (range) | of processor "
         "time (range) |", "|---|---|---|---:|---:|",
     ]  # fmt: skip
     fits = [row for row in rows if row["what"] == "moves_a_second"]
     for cell in dict.fromkeys((r["environment"], r["n_games"], r["n_jobs"]) for r in fits):
         mine = [r for r in fits if (r["environment"], r["n_games"], r["n_jobs"]) == cell]
-        both = [_rates([row[key] for row in mine]) for key in ("rate", "processor_rate")]
+        both = [spread([row[key] for row in mine]) for key in ("rate", "processor_rate")]
         lines.append(f"| {' | '.join([*map(str, cell), *both])} |")
     if any(row["what"] == "over_mpi" for row in rows):
         lines += [
@@ -102,7 +108,7 @@ def table(rows: list[dict]) -> list[str]:
         fits = [row for row in rows if row.get("B") == B]
         for n in sorted({row["n"] for row in fits}):
             rates = [row["rate"] for row in fits if row["n"] == n]
-            lines.append(f"| B = {B} | {n} | {_rates(rates)} |")
+            lines.append(f"| B = {B} | {n} | {spread(rates)} |")
     scores = [row for row in rows if row["what"] == "seconds_to_score"]
     there = [row for row in scores if row["arrived"]]
     if scores:
@@ -120,5 +126,12 @@ def table(rows: list[dict]) -> list[str]:
     return lines
 
 
-def _rates(rates: list[float]) -> str:
-    return f"{statistics.median(rates):,.0f} ({min(rates):,.0f}-{max(rates):,.0f})"
+def loads(rows: list[dict]) -> str:
+    """How busy the machine was, in a sentence."""
+    found = [row["load"] for row in rows]
+    return f"Load average from {min(found):.1f} to {max(found):.1f} before the fits."
+
+
+def spread(found: list[float]) -> str:
+    """Median and range."""
+    return f"{statistics.median(found):,.0f} ({min(found):,.0f}-{max(found):,.0f})"

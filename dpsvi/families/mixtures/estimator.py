@@ -30,7 +30,6 @@ from dpsvi.families.mixtures.mixture import (
 from dpsvi.families.mixtures.prior_parameters import resolve_prior
 from dpsvi.families.mixtures.restructuring import sweep
 from dpsvi.families.mixtures.trials import Moving, mass_of
-from dpsvi.files import io
 from dpsvi.training.items import count, dense_items, points_and_weights
 from dpsvi.training.state import State
 
@@ -289,9 +288,7 @@ class MixtureEstimator(DensityMixin, Moving, Incremental, ArrayEstimator):
     def _check_read(self, model) -> None:
         options = options_of(model.hyper)
         check_choice("axes of a covariance", options.n_axes, [0, 1, 2])
-        io.check_equal("n_features", self.n_features_in_, options.n_features)
-        io.check_same(prior=model.prior, hyper=options.prior)
-        io.check_equal("shape of lambda", model.shape, (1, options.prior.size))
+        self._check_options(model, options)
 
     # --- the fitted model ---------------------------------------------------------------------
 

@@ -32,7 +32,6 @@ from dpsvi.estimators.incremental import Incremental
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import dirichlet
 from dpsvi.families.mixtures.incomplete import has_gaps
-from dpsvi.files import io
 from dpsvi.models.hmm.emissions import KINDS
 from dpsvi.models.hmm.inference import Inference
 from dpsvi.models.hmm.local import options_of
@@ -364,10 +363,7 @@ class DPSVIHMM(Moving, Inference, Incremental, ArrayEstimator):
         )  # fmt: skip
 
     def _check_read(self, model) -> None:
-        options = options_of(model.hyper)
-        io.check_equal("n_features", self.n_features_in_, options.n_features)
-        io.check_same(prior=model.prior, hyper=options.prior)
-        io.check_equal("shape of lambda", model.shape, (1, options.prior.size))
+        self._check_options(model, options_of(model.hyper))
 
     # --- the fitted model ---------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 TOPICS = (20, 50, 100, 400)
 PASSES = (3, 10, 30, 100)
-SECONDS = (1, 3, 10, 30)
+PEER_PASSES = 10**6  # of a peer that can be watched: more than it has time for
+SECONDS = (1, 3, 10, 30, 60)
 READ_AT = 30  # passes of our fits in the table
 FIXED_ALPHA = 0.1  # of the second perplexity, and with FIXED_ETA the fixed pair of priors
 FIXED_ETA = 0.03

@@ -19,7 +19,7 @@ def write(records: Sequence[dict], out: Path, remarks: Sequence[str] = ()) -> st
     """Write ``table.md``, ``panel.csv``, ``marks.csv`` and ``panel.png``; return the table.
 
     ``panel.csv`` holds every point, ``marks.csv`` the perplexity with own priors of each entrant
-    after 3, 10, 30 and 100 passes and after 1, 3, 10 and 30 seconds.
+    after 3, 10, 30 and 100 passes and after 1, 3, 10, 30 and 60 seconds.
     """
     text = as_markdown(records, remarks)
     own = [record for record in records if not is_grid(record)]

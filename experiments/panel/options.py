@@ -12,7 +12,7 @@ from experiments.panel import cells, corpora, libraries
 _WHAT = "dpsvi and its peers on every corpus of a folder"
 _RESULTS = Path(__file__).resolve().parent.parent / "results" / "panel"
 _USUAL = {
-    "topics": cells.TOPICS, "passes": cells.PASSES, "seconds": 30.0,
+    "topics": cells.TOPICS, "passes": cells.PASSES, "seconds": 60.0,
     "documents": corpora.MOST_TRAINING, "out": _RESULTS,
 }  # fmt: skip
 _QUICK = {
@@ -36,7 +36,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--passes", type=_numbers, help=f"of our fits ({_shown(cells.PASSES)})")
     add("--documents", type=int, help=f"training documents, at most ({corpora.MOST_TRAINING})")
     add("--threads", type=int, default=2, help="of every entrant that has some (%(default)s)")
-    add("--seconds", type=float, help="of training in a run, at most (30)")
+    add("--seconds", type=float, help="of training in a run, at most (60)")
     add("--seeds", type=_numbers, default=[0], help="of our fits, such as 0,1,2,3,4 (0)")
     add("--minutes", type=float, help="start no run after so many")
     add("--quick", action="store_true", help="2,000 documents, K = 50 and 20, at most 15 minutes")

@@ -103,8 +103,8 @@ def _cell(wanted, name, corpus, topics) -> Iterable[Settings]:
 def _passes(wanted, library) -> Sequence[int]:
     if library == OURS:
         return sorted(wanted.passes)
-    if libraries.is_watched(library):  # it always has as many passes as it can use
-        return [max(*wanted.passes, *cells.PASSES)]
+    if libraries.is_watched(library):
+        return [cells.PEER_PASSES]
     return libraries.get(library).PASSES
 
 

@@ -50,7 +50,8 @@ def at_passes(records: Sequence[dict], passes: int, column: str) -> float | None
 def at_seconds(records: Sequence[dict], seconds: float, column: str) -> float | None:
     """Perplexity of who has so many seconds.
 
-    Where only ends are seen, as with ours, that of the longest run that ends within them.
+    Where only ends are seen, as with ours, that of the longest run that ends within them.  A run
+    that was cut earlier says nothing.
     """
     if not _is_watched(records):
         longest = [
@@ -62,6 +63,8 @@ def at_seconds(records: Sequence[dict], seconds: float, column: str) -> float | 
         return at_passes(records, max(longest), column) if longest else None
     values = []
     for record in records:
+        if record["cut"] and LATE * record["seconds"] < seconds:
+            continue
         before = [p[column] for p in record["points"] if p["seconds"] <= LATE * seconds]
         values += before[-1:]
     return median(values) if values else None

@@ -30,7 +30,7 @@ class Settings:
         What this library alone understands.
     passes : int
         Of our fit, whose step sizes depend on it, and of a peer that cannot be watched; of another
-        peer's, at most.
+        peer, at most.
     threads : int
     seconds : float
         Of training, at most.

@@ -37,15 +37,18 @@ class Store:
         return [record for records in self._records.values() for record in records.values()]
 
     def get(self, settings: Settings) -> dict | None:
-        """Return the record of this run, whatever time it was given."""
-        return self._records.get(settings.corpus, {}).get(settings.key())
+        """Return the record of this run, whatever its limits were."""
+        return self._records.get(settings.corpus, {}).get(_key(settings))
 
     def has(self, settings: Settings) -> bool:
-        """Whether there is nothing to be learned from this run: it ended, or had as much time."""
+        """Whether there is nothing to be learned from this run: no limit of it ended the other."""
         record = self.get(settings)
-        return record is not None and (
-            not record["cut"] or record["settings"]["seconds"] >= settings.seconds
-        )
+        if record is None:
+            return False
+        limits = record["settings"]
+        if record["cut"]:
+            return limits["seconds"] >= settings.seconds
+        return limits["passes"] >= settings.passes
 
     def hopeless(self, settings: Settings) -> bool:
         """Whether other fits show that this one, of which only the end is seen, will be too late.
@@ -69,7 +72,7 @@ class Store:
     def forget(self, runs: Iterable[Settings]) -> None:
         """Leave these runs out of the next file that is written."""
         for settings in runs:
-            self._records.get(settings.corpus, {}).pop(settings.key(), None)
+            self._records.get(settings.corpus, {}).pop(_key(settings), None)
 
     def add(self, record: dict) -> None:
         """Keep a record, in place of an earlier one of the same run.
@@ -82,7 +85,7 @@ class Store:
             for key, other in self._records.get(settings.corpus, {}).items()
             if other["settings"]["bytes"] == settings.bytes
         }
-        records[settings.key()] = record
+        records[_key(settings)] = record
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{settings.corpus}.jsonl"
         part = path.with_suffix(".part")
@@ -90,12 +93,19 @@ class Store:
         os.replace(part, path)
 
 
+def _key(settings):
+    """Name of a run; the passes of a peer that is watched are a limit, as seconds are."""
+    if libraries.is_watched(settings.library):
+        settings = dataclasses.replace(settings, passes=0)
+    return settings.key()
+
+
 def _read(path):
     records = {}
     for number, line in enumerate(path.read_text().splitlines(), 1):
         try:
             record = json.loads(line)
-            records[Settings(**record["settings"]).key()] = record
+            records[_key(Settings(**record["settings"]))] = record
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path}:{number}: not a record of a run: {error}") from None
     return records

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from experiments.panel import cells, libraries, losses, plan, reading
+from experiments.panel import cells, in_time, libraries, losses, plan, reading
 from experiments.panel.reading import Cell
 
 OURS = {
@@ -51,7 +51,8 @@ def as_markdown(records: Sequence[dict], remarks: Sequence[str] = ()) -> str:
     lost = losses.find(own)
     lines = ["# The panel", "", *_source(records), "", *(f"* {remark}" for remark in remarks), ""]
     lines += [*_main_table(own, lost), "", "## Losses", "", *_losses(lost), ""]
-    lines += [*_cut_short(own), *_seeds(own), *_grid(reading.by_cell(records))]
+    lines += [*in_time.as_lines(own), *_cut_short(own), *_seeds(own)]
+    lines += _grid(reading.by_cell(records))
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -133,30 +134,27 @@ def _losses(lost):
 
 
 def _cut_short(own: Mapping[tuple[str, int], Cell]):
-    """How far the peers came that had no time for all passes that they were to make."""
+    """How far the peers came in their time."""
     lines = []
     for (corpus, topics), cell in own.items():
-        short = []
+        made = []
         for entrant, records in cell.items():
             if reading.is_ours(records):
                 continue
-            library = records[0]["settings"]["library"]
-            asked = (
-                records[0]["settings"]["passes"]
-                if libraries.is_watched(library)
-                else libraries.get(library).PASSES[-1]
-            )
-            made = max(record["passes"] for record in records)
-            if made < asked - 0.5:
-                short.append(f"{entrant} {made:.0f} of {asked:,}")
-        if short:
-            lines.append(f"* {corpus}, K = {topics}: {', '.join(short)}")
+            library, most = records[0]["settings"]["library"], max(r["passes"] for r in records)
+            if libraries.is_watched(library):
+                made.append(f"{entrant} {most:,.0f}")
+            elif most < libraries.get(library).PASSES[-1]:
+                made.append(f"{entrant} {most:,.0f} of {libraries.get(library).PASSES[-1]:,}")
+        if made:
+            lines.append(f"* {corpus}, K = {topics}: {', '.join(made)}")
     if not lines:
         return []
     return [
-        "## Peers that had no time for all their passes", "",
+        "## Passes that peers had time for", "",
         "topica and pyrmallet make 10, 30, 100, 300 and 1,125 passes in runs of their own; those "
-        "that would take twice as long as allowed are not begun.", "",
+        "that would take twice as long as allowed are not begun, and those that made all are not "
+        "listed. The others go on until their time is up.", "",
         *lines, "",
     ]  # fmt: skip
 

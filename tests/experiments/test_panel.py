@@ -11,7 +11,7 @@ import pytest
 from dpsvi.corpus import Corpus
 from dpsvi.evaluation.completion import completion_perplexity
 from experiments.panel import __main__ as panel
-from experiments.panel import cells, corpora, libraries, losses, plan, reading, table
+from experiments.panel import cells, corpora, in_time, libraries, losses, plan, reading, table
 from experiments.panel.libraries import mallet_sweeps
 from experiments.panel.options import parse
 from experiments.panel.recorder import Recorder, Topics
@@ -191,6 +191,26 @@ def test_what_a_user_gets_in_some_seconds():
     runs = [peer("tomotopy", [(1.05, 2, 90, 91), (3.5, 7, 80, 81)], "tomotopy")]
     assert [reading.at_seconds(runs, s, "fixed") for s in (0.5, 1, 3, 10)] == [None, 91, 91, 81]
     assert reading.at_passes(runs, 7, "own") == 80 and reading.at_passes(runs, 3, "own") is None
+    cut = [runs[0] | {"cut": True, "seconds": 9.2}]  # it says nothing of what comes later
+    assert [reading.at_seconds(cut, s, "own") for s in (3, 10, 30)] == [90, 80, None]
+
+
+def test_who_is_ahead_after_some_seconds():
+    records = [
+        record("defaults", 3, 120, seconds=2), record("defaults", 30, 100, seconds=8),
+        peer("tomotopy", [(1, 2, 200, 1), (3, 4, 119, 1), (10, 13, 101, 1)], "tomotopy"),
+        peer("sklearn-fixed-pair", [(9, 9, 99.5, 1)], "sklearn"),
+        record("kept", 3, 1, seconds=1), record("defaults", 3, 1, corpus="alone"),
+    ]  # fmt: skip
+    found = in_time.find(reading.by_cell(records))
+    assert [(case.seconds, case.ours, case.other) for case in found] == [
+        (1, None, 200), (3, 120, 119), (10, 100, 99.5), (30, 100, 99.5), (60, 100, 99.5),
+    ]  # fmt: skip
+    text = "\n".join(in_time.as_lines(reading.by_cell(records)))
+    assert "| 1 | 1 | 0 | 0 | 1 |\n| 3 | 1 | 0 | 1 | 0 |" in text and "alone" not in text
+    assert "any, K = 50, 3 s: defaults 120.0, tomotopy 119.0, 0.8 % worse" in text
+    assert "any, K = 50, 1 s: no pass, tomotopy 200.0" in text
+    assert in_time.as_lines(reading.by_cell(records[:2])) == []
 
 
 def test_a_peer_that_cannot_be_watched_is_read_like_ours():
@@ -268,9 +288,9 @@ def test_table_names_peers_cut_short_and_the_load():
         record("pyrmallet", 1125, 99, library="pyrmallet"),
     ]  # fmt: skip
     text = table.as_markdown(records)
-    assert "* any, K = 50: gensim 7 of 100, topica-warp 100 of 1,125\n" in text
+    assert "* any, K = 50: gensim 7, topica-warp 100 of 1,125\n" in text
     assert "the load was 9.5 to 9.5" in text and "Seconds are too long" in text
-    assert "no time for all" not in table.as_markdown(records[:1])
+    assert "had time for" not in table.as_markdown(records[:1])
 
 
 def test_grid_compares_the_default_with_its_best_entry():
@@ -312,7 +332,8 @@ def test_plan_begins_with_what_must_be_reached():
     runs = plan.runs(few, {"new": described["new"]})
     ours = {(entrant, seed, passes) for entrant in ("defaults", "kept")
             for seed in (0, 1) for passes in (3, 100)}  # fmt: skip
-    assert {(r.entrant, r.seed, r.passes) for r in runs} == ours | {("tomotopy", 0, 100)}
+    found = {(r.entrant, r.seed, r.passes) for r in runs}
+    assert found == ours | {("tomotopy", 0, cells.PEER_PASSES)}
     grid = plan.grid(wanted, described)
     assert len(grid) == 2 * (1 + 9 + 2 * (1 + 9))
     assert {r.topics for r in grid} == {50, 100} and {r.seconds for r in grid} == {300.0}
@@ -333,6 +354,12 @@ def test_store_knows_what_is_done(tmp_path):
     assert not again.hopeless(settings("kept", seed=1, seconds=60.0))
     assert not again.hopeless(settings("defaults", 100))
     assert not again.hopeless(settings("sklearn", 100, seed=1, library="sklearn"))
+    # The passes of a peer that is watched are a limit, as seconds are.
+    assert again.has(settings("sklearn", 9999, library="sklearn"))
+    assert not again.has(settings("sklearn", 9999, library="sklearn", seconds=60.0))
+    again.add(record("sklearn", 200, 100, library="sklearn"))
+    assert len(again.all()) == 3 and again.has(settings("sklearn", 100, library="sklearn"))
+    assert not again.has(settings("sklearn", 9999, library="sklearn"))
     store.add(record("topica-cvb0", 100, 100, seconds=25.0, library="topica"))
     assert not store.hopeless(settings("topica-cvb0", 200, library="topica"))
     assert store.hopeless(settings("topica-cvb0", 300, library="topica"))
@@ -429,8 +456,9 @@ def test_corpora_never_named_from_end_to_end(tmp_path, capsys, monkeypatch):
     assert str(tmp_path) not in text + (out / "table.md").read_text()
     records = [json.loads(line) for line in text.splitlines()]
     assert [(r["settings"]["entrant"], r["passes"]) for r in records] == [
-        ("defaults", 3), ("defaults", 5), ("sklearn", 100),
+        ("defaults", 3), ("defaults", 5), ("sklearn", records[2]["passes"]),
     ]  # fmt: skip
+    assert records[2]["cut"] and records[2]["passes"] > 5
     for found in records:
         assert found["corpus"]["documents"] == 108
         assert found["points"][-1]["own"] < 0.9 * found["unigram_perplexity"]

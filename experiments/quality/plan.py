@@ -14,7 +14,6 @@ TOPICS_OF_SPLIT = 50  # TopMost's
 STABLE_TOPICS = 50  # fitted with five seeds
 SEEDS, STABLE_SEEDS = (0, 1, 2), (0, 1, 2, 3, 4)
 USUAL = ("defaults", "fixed-pair", "sklearn", "gensim", "tomotopy", "tomotopy-fixed-pair")
-PEER_PASSES = 100
 
 
 class Wanted(NamedTuple):
@@ -50,10 +49,12 @@ def runs(wanted: Wanted, corpora: Mapping[str, dict]) -> list[Settings]:
 
 
 def passes(library: str) -> int:
-    """Ours as in the panel's table; a peer's at most."""
+    """Ours as in the panel's table; a peer that can be watched has until its time is up."""
     if library == OURS:
         return cells.READ_AT
-    return PEER_PASSES if libraries.is_watched(library) else libraries.get(library).PASSES[-1]
+    if libraries.is_watched(library):
+        return cells.PEER_PASSES
+    return libraries.get(library).PASSES[-1]
 
 
 def _topics(name, seed):

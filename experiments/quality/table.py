@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import mean
 
+from experiments.panel.cells import READ_AT
 from experiments.provenance import described
 from experiments.quality import measures, published
 from experiments.quality.documents import SPLIT
-from experiments.quality.plan import PEER_PASSES, SEEDS, STABLE_SEEDS, STABLE_TOPICS, TOPICS
+from experiments.quality.plan import SEEDS, STABLE_SEEDS, STABLE_TOPICS, TOPICS
 
 _LABEL_COLUMNS = {
     "once_only": "diversity", "purity": "purity", "nmi": "NMI", "accuracy": "accuracy",
@@ -50,8 +51,8 @@ def _source(records):
         f"{described(sources[-1])}; {len(records)} runs from {dates[0]} to {dates[-1]}; revision "
         f"{', '.join(revisions) or 'unknown'}; at most {' or '.join(limits)} s of training a run.",
         "",
-        f"Means over runs, passes too: a peer has fewer than {PEER_PASSES} where time was up. "
-        "A row with fewer runs lacks numbers of topics or seeds that others have. Published rows "
+        f"Means over runs, passes too: ours have {READ_AT}, a peer goes on until its time is up. A "
+        "row with fewer runs lacks numbers of topics or seeds that others have. Published rows "
         "come from other preprocessing and machines.",
     ]
 

@@ -9,7 +9,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix
 
 from dpsvi.corpus import Corpus
-from experiments.panel import corpora, libraries
+from experiments.panel import cells, corpora, libraries
 from experiments.panel.recorder import Topics
 from experiments.quality import __main__ as quality
 from experiments.quality import documents, measures, plan, published, table, theta
@@ -192,7 +192,8 @@ def test_plan_goes_through_all_entrants_with_one_seed_before_the_next():
     assert [(r.corpus, r.topics) for r in runs[:6:2]] == [
         ("small.split", 50), ("small", 50), ("small", 10),
     ]  # fmt: skip
-    assert {(r.entrant, r.passes) for r in runs} == {("defaults", 30), ("tomotopy", 100)}
+    wanted = {("defaults", cells.READ_AT), ("tomotopy", cells.PEER_PASSES)}
+    assert {(r.entrant, r.passes) for r in runs} == wanted
     assert {r.topics for r in runs if r.seed == 4} == {50}
 
 

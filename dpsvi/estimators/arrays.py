@@ -196,6 +196,7 @@ class ArrayEstimator(SVIEstimator):
 
     def _restore(self, arrays, meta):
         io.check_counts(meta, "items", "n_features")
+        check_number("lower_bound", meta["lower_bound"])
         check_choice("dtype", meta["dtype"], ["float64", "float32"])
         lam, prior = arrays.pop("lambda"), arrays.pop("prior")
         shape = np.broadcast_shapes(lam.shape, prior.shape)

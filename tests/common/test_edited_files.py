@@ -75,7 +75,12 @@ def test_what_a_file_says_of_its_data_must_fit_its_parameters(saved, name):
     if "n_features" in saved.meta:
         for change in (-1, 1):
             saved.refused("n_features", n_features=saved.meta["n_features"] + change)
+    if "lower_bound" in saved.meta:
+        for value in (None, "x", True, [], float("nan")):
+            saved.refused("lower_bound", lower_bound=value)
     extra = saved.meta.get("extra", {})
+    if "_y_mean" in extra:
+        saved.extra_refused("_y_mean", [None, "x", float("inf")])
     if labels := extra.get("_labels"):
         several = [labels[:-1], labels[:1] * len(labels), [[one] for one in labels]]
         saved.extra_refused("_labels", [None, [], "x", 3, *several])

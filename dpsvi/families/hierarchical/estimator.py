@@ -252,6 +252,7 @@ class HierarchicalEstimator(ArrayEstimator):
         n, n_rows = self._n_coefficients, len(self._means)
         known = len(unpack(model.hyper)[0]) - self._n_constants
         io.check_equal("n_features", self.n_features_in_, known)
+        check_number("_y_mean", self._y_mean)
         for name, shape in (
             ("_shift", (self.n_features_in_,)), ("_means", (n_rows, n)),
             ("_covariances", (n_rows, n, n)),

@@ -29,19 +29,18 @@ def curves(points: list[dict]) -> dict:
 
 
 def table(points: list[dict], title: str, source: str) -> str:
-    """Each tool's last score and seconds, and how much sooner ours had the peer's last score.
+    """Each tool's last score and seconds, and when ours had that score.
 
-    A peer that has long stopped improving is not the slower for it: the time at which it came
-    close to its last score is compared, too.  That is known as well as the points are close: it
-    came close after the last point that was not, and this is what ours is compared with.
+    A peer that has long stopped improving is not the slower for it: so the time at which it came
+    close to its last score is there, too, as well as it is known: after the last point that was not
+    close, and not after the first that was.
     """
     lines = [title, "", source, ""]
     for problem, tools in curves(points).items():
         lines += [
             f"## {problem}", "",
-            f"| tool | held-out score | seconds | within {CLOSE} of it after | dpsvi reaches it "
-            "| times sooner | than it came close |",
-            "|---|---|---|---|---|---|---|",
+            f"| tool | held-out score | seconds | within {CLOSE} of it after | dpsvi reaches it |",
+            "|---" * 5 + "|",
         ]  # fmt: skip
         ours = {name: seeds for name, seeds in tools.items() if name.startswith(TOOL)}
         for name, seeds in tools.items():
@@ -50,37 +49,30 @@ def table(points: list[dict], title: str, source: str) -> str:
                 name, _spread([p["score"] for p in last], "{:.5g}"),
                 _spread([p["seconds"] for p in last], "{:.3g}"),
                 _between([_close(curve) for curve in seeds.values()]),
+                "" if name in ours else _reached(ours, seeds),
             ]  # fmt: skip
-            lines.append("| " + " | ".join(cells + _sooner(ours, name, seeds)) + " |")
+            lines.append("| " + " | ".join(cells) + " |")
         lines.append("")
     return "\n".join(lines)
 
 
-def _sooner(ours, name, seeds):
-    """The three last cells of a row: of ours the first to reach the score of `name`, by seed.
+def _reached(ours, seeds):
+    """When the first of ours had the last score of a tool, by seed.
 
     Where the score is not reached it takes for ever, and counts in the median like that.
     """
-    if name in ours:
-        return ["", "", ""]
-    times, ratios, close, at_once = [], [], [], False
+    times, at_once = [], False
     for seed, curve in seeds.items():
         mine = [one[seed] for one in ours.values() if seed in one]
         reached = [seconds_to(one, curve[-1]["score"]) for one in mine]
         times.append(min((t for t in reached if t is not None), default=np.inf))
         # Its first point may be past the score already: it was there even sooner.
         at_once |= times[-1] in [one[0]["seconds"] for one in mine]
-        ratios.append(curve[-1]["seconds"] / max(times[-1], 1e-3))
-        close.append(_close(curve)[0] / max(times[-1], 1e-3))
     n_reached = int(np.isfinite(times).sum())
     if not np.isfinite(median(times)):
-        return [f"reached by {n_reached} of {len(times)}" if n_reached else "not reached", "", ""]
-    bound = ("at most ", "at least ") if at_once else ("", "")
+        return f"reached by {n_reached} of {len(times)}" if n_reached else "not reached"
     some = f"; {n_reached} of {len(times)} seeds" if n_reached < len(times) else ""
-    return [
-        bound[0] + _spread(times, "{:.3g} s") + some, bound[1] + _spread(ratios, "{:.1f}"),
-        f"at least {_spread(close, '{:.1f}')}" if median(close) else "",
-    ]  # fmt: skip
+    return ("at most " if at_once else "") + _spread(times, "{:.3g} s") + some
 
 
 def _close(curve) -> tuple[float, float]:

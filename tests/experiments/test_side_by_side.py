@@ -21,31 +21,30 @@ def at(seed, tool, curve):
     return [{"seed": seed, **point("p", tool, "", s, score)} for s, score in curve]
 
 
-def test_how_much_sooner():
+def test_when_ours_has_a_score_of_others():
     text = table(points(), "# title", "source")
-    assert "| other, slow | -2 | 20 | 10 to 20 s | 2 s | 10.0 | at least 5.0 |" in text
-    assert "| best,  | 0 | 100 | at most 100 s | not reached |  |  |" in text
+    assert "| other, slow | -2 | 20 | 10 to 20 s | 2 s |" in text
+    assert "| best,  | 0 | 100 | at most 100 s | not reached |" in text
 
 
 def test_a_peer_that_hardly_improves_any_more():
     """Ours was past it with its first point, and it came close between two of its own."""
     slow = [(s, -4 - 1 / s) for s in (50, 200, 400)]
     text = table([*points(), *at(0, "slow", slow)], "# title", "source")
-    row = "| slow,  | -4.0025 | 400 | 50 to 200 s | at most 1 s | at least 400.0 | at least 50.0 |"
-    assert row in text
+    assert "| slow,  | -4.0025 | 400 | 50 to 200 s | at most 1 s |" in text
     text = table([*points(), *at(0, "slow", slow[1:])], "# title", "source")
-    assert "| slow,  | -4.0025 | 400 | at most 200 s | at most 1 s | at least 400.0 |  |" in text
+    assert "| slow,  | -4.0025 | 400 | at most 200 s | at most 1 s |" in text
 
 
 def test_several_seeds():
     """One that never reaches the score takes for ever, and counts in the median."""
     rows = [p for seed in range(3) for p in at(seed, "dpsvi", [(seed + 1, -seed)])]
     rows += [p for seed in range(3) for p in at(seed, "other", [(10, -1.5)])]
-    row = "| 2 s (1 s to never); 2 of 3 seeds | at least 5.0 (0.0 to 10.0) |  |"
-    assert f"| 10 (10 to 10) | at most 10 s | at most {row[2:]}" in table(rows, "# title", "source")
+    row = "| 10 (10 to 10) | at most 10 s | at most 2 s (1 s to never); 2 of 3 seeds |"
+    assert row in table(rows, "# title", "source")
     rows = [p for p in rows if p["tool"] != "dpsvi" or p["seed"] != 1]
     rows += at(1, "dpsvi", [(1, -2)])
-    assert "| at most 10 s | reached by 1 of 3 |  |  |" in table(rows, "# title", "source")
+    assert "| at most 10 s | reached by 1 of 3 |" in table(rows, "# title", "source")
 
 
 def test_the_curve_of_a_tool():

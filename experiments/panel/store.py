@@ -53,21 +53,27 @@ class Store:
     def hopeless(self, settings: Settings) -> bool:
         """Whether other fits show that this one, of which only the end is seen, will be too late.
 
-        One with another seed or fewer passes that was cut, or whose time a pass is twice too long:
-        beginnings cost more.
+        One with another seed or fewer passes that was cut, or the longest of them, if its time a
+        pass is twice too long: beginnings cost more.
         """
         if libraries.is_watched(settings.library):
             return False
+        longest = None
         for record in self._records.get(settings.corpus, {}).values():
             other = Settings(**record["settings"])
             alike = dataclasses.replace(other, passes=settings.passes, seed=settings.seed)
             if alike.key() != settings.key() or other.key() == settings.key():
                 continue
-            cut = record["cut"] and other.seconds >= settings.seconds
-            seconds = record["seconds"] / record["passes"] * settings.passes
-            if other.passes <= settings.passes and (cut or seconds > 2 * settings.seconds):
+            if other.passes > settings.passes:
+                continue
+            if record["cut"] and other.seconds >= settings.seconds:
                 return True
-        return False
+            if longest is None or record["passes"] > longest["passes"]:
+                longest = record
+        if longest is None:
+            return False
+        seconds = longest["seconds"] / longest["passes"] * settings.passes
+        return seconds > 2 * settings.seconds
 
     def forget(self, runs: Iterable[Settings]) -> None:
         """Leave these runs out of the next file that is written."""

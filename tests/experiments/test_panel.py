@@ -363,6 +363,8 @@ def test_store_knows_what_is_done(tmp_path):
     store.add(record("topica-cvb0", 100, 100, seconds=25.0, library="topica"))
     assert not store.hopeless(settings("topica-cvb0", 200, library="topica"))
     assert store.hopeless(settings("topica-cvb0", 300, library="topica"))
+    store.add(record("topica-cvb0", 150, 100, seconds=25.0, library="topica"))
+    assert not store.hopeless(settings("topica-cvb0", 300, library="topica"))
     again.add(record("defaults", 30, 99, bytes=2))  # another file of this name
     assert len(again.all()) == 1
     (tmp_path / "runs" / "any.jsonl").write_text("{}\n")

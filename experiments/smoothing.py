@@ -3,7 +3,8 @@
 Three estimates of the statistics of all documents, at equal visits to documents: those of a batch
 (SVI); their mean over a window of batches (Mandt and Blei 2014, smoothed gradients); those of a
 batch corrected by the same batch's at an anchor whose exact ones are known (SVRG, Johnson and Zhang
-2013).  Each has the best of the same settings, found on documents for tuning.
+2013).  Each has its best of the same batch sizes and rates, found on documents for tuning; the mean
+has its best window, too, so twice as many settings.
 """
 
 from __future__ import annotations

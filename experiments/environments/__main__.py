@@ -63,7 +63,7 @@ def measure(names, seconds, repeats) -> tuple[list[dict], list[str]]:
                 f"| {name} | {entrant} | {rate:,.0f} ({min(each):,.0f}-{max(each):,.0f}) "
                 f"| {times} |"
             )
-    return rows, lines
+    return rows, [*lines, "", rates.LIMITS]
 
 
 def check(names, moves) -> tuple[list[dict], list[str]]:

@@ -14,6 +14,10 @@ from experiments.environments.control import PEERS
 from experiments.environments.side_by_side import GAMES, stream
 
 COPIES = 64  # of the peer's environments that make a move together
+LIMITS = (  # of what the table says
+    f"gymnasium's arrays were measured with {COPIES} copies alone.  Compiled environments of "
+    "others (gymnax, EnvPool, pgx) were not measured."
+)
 
 
 def ours(name: str):

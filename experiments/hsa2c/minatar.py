@@ -1,8 +1,9 @@
 """MinAtar after ten million moves: the score of the last parameters, beside gymnax's agents.
 
 One thread, two layers.  The learning rate and the weight of the entropy are a game's own, chosen
-by hand from a few pairs, on seed 50 and on seed 0, which is one of those that are scored.  The
-score is that of 100 fresh greedy episodes; beside it that of 100 in which actions are drawn.
+by hand from a few pairs, on seed 50 and on seed 0, which is one of those that are scored.  There
+are two scores, each of 100 fresh episodes: with actions that are drawn, as gymnax's agents draw
+theirs, and with greedy ones, which nothing of gymnax stands beside.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ SETTINGS = {
     "asterix": {"learning_rate": 0.002, "entropy": 0.01},
     "freeway": {"learning_rate": 0.002, "entropy": 0.01},
 }
-# Scores of one agent each, trained by PPO for 10 M moves (github.com/RobertTLange/gymnax-blines).
+# Scores of one agent each, trained by PPO for 10 M moves (github.com/RobertTLange/gymnax-blines);
+# its evaluation draws actions (`pi.sample` in utils/ppo.py, `RolloutManager.select_action_ppo`).
 GYMNAX = {"breakout": 22.9, "space_invaders": 131.6, "asterix": 15.0, "freeway": 58.8}
 GYMNAX_LIMIT = 1000  # moves of an episode; Freeway ends by itself
 STICKY = 0.1  # of the games' authors
@@ -69,21 +71,25 @@ def table(rows: list[dict]) -> list[str]:
     lines = []
     for rules in dict.fromkeys(row["rules"] for row in rows):
         lines += [
-            f"Rules: {rules}.  Means over seeds, intervals of 95 %.", "",
-            "| game | seeds | score | worst seed | actions drawn | processor seconds | gymnax |",
-            "|---|---|---:|---:|---:|---:|---:|",
+            f"Rules: {rules}.  Over seeds: means with intervals of 95 %, and medians.", "",
+            "| game | seeds | actions drawn | median | gymnax, drawn | greedy | median "
+            "| worst seed | processor seconds |",
+            "|---|---|---:|---:|---:|---:|---:|---:|---:|",
         ]  # fmt: skip
         for row in (row for row in rows if row["rules"] == rules):
             found = row["results"]
-            scores = [one["score"] for one in found]
-            mean, half = interval(scores)
-            drawn, seconds = (
-                statistics.mean(one[key] for one in found) for key in ("drawn", "seconds")
-            )
+            drawn, greedy = ([one[key] for one in found] for key in ("drawn", "score"))
+            seconds = statistics.mean(one["seconds"] for one in found)
             theirs = GYMNAX[row["game"]] if rules == RULES[0] else "-"
             lines.append(
-                f"| {row['game']} | {len(found)} | {mean:.1f} +- {half:.1f} | {min(scores):.1f} "
-                f"| {drawn:.1f} | {seconds:.0f} | {theirs} |"
+                f"| {row['game']} | {len(found)} | {_summary(drawn)} | {theirs} "
+                f"| {_summary(greedy)} | {min(greedy):.1f} | {seconds:.0f} |"
             )
         lines.append("")
-    return [*lines, "gymnax's agents are single ones, trained by PPO, cited."]
+    return [*lines, "gymnax's agents, cited, are single ones, trained by PPO; they draw actions."]
+
+
+def _summary(scores: list[float]) -> str:
+    """Two cells: the mean with its interval, and the median."""
+    mean, half = interval(scores)
+    return f"{mean:.1f} +- {half:.1f} | {statistics.median(scores):.1f}"

@@ -18,6 +18,7 @@ MOST_RATE = 0.3  # of the rates that do not fall: with more, the last few docume
 MOST_PARTS = 8  # of a batch that workers share
 DECAY = 0.7  # of the first rates
 SHORT = 30  # tokens a document, below which more passes are remembered
+LONG = 300  # and above which a document is explained by more iterations
 MOST_LONGER = 3.0  # times as many, at most
 FEWEST_IN_STREAM = 8, 150  # documents and tokens in a step of a stream, unless a call has fewer
 LEAST_DATA = 2.0  # times the tokens that the priors of the words stand for: N of a stream, at least
@@ -33,6 +34,10 @@ class Defaults(NamedTuple):
         So the prior weighs the same share of the data whatever the number of topics is.
     sweeps : int
         Most inner iterations on a document in one visit.
+    more_sweeps : float
+        How many times as many there are where documents have more than `LONG` tokens, at most.
+        Few words say little of a document, and with more iterations it would be too sure of what
+        they say.
     steps : int
         Steps of a pass, at least, as long as there are documents for them.
     most : int
@@ -64,6 +69,7 @@ class Defaults(NamedTuple):
     most: int
     memory: float
     memory_share: float = 0.0
+    more_sweeps: float = 1.0
     big_start: int = 0
     stream_memory: float = 0.0
     stream_sweeps: int = 0
@@ -72,6 +78,10 @@ class Defaults(NamedTuple):
     def eta(self, n_topics: int) -> float:
         """Dirichlet prior of the words of a topic."""
         return self.word_prior or self.word_tokens / n_topics
+
+    def most_sweeps(self, document_tokens: float) -> int:
+        """Most inner iterations where documents have so many tokens, on average."""
+        return round(self.sweeps * float(np.clip(document_tokens / LONG, 1.0, self.more_sweeps)))
 
     def batch_size(self, n_items: float) -> int:
         """Documents in a step of a corpus of so many."""

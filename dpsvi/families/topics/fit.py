@@ -143,7 +143,8 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
     def _n_sweeps(self) -> int:
         default = self._default()
         more = self._streaming and self._free_schedule() and default.stream_sweeps
-        return self.max_doc_update_iter or more or default.sweeps
+        document_tokens = self._word_counts.sum() / max(1, self._n_seen)
+        return self.max_doc_update_iter or more or default.most_sweeps(document_tokens)
 
     @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -312,6 +313,7 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         io.check_counts(meta, "items")
         lam = arrays["lambda"]
         io.check_positive(**{"lambda": lam})
+        self._word_counts, self.n_features_in_ = arrays["word_counts"], len(lam)
         model = self._remake(len(lam), arrays, meta)
         if lam.shape != (len(lam), self.n_components):
             raise ValueError(f"lambda of shape {lam.shape} for {self.n_components} topics")
@@ -325,7 +327,6 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
             model, rows, self._n_threads, step=meta["step"], items=meta["items"]
         )
         vars(self).update(self._fitted(self._state))
-        self._word_counts, self.n_features_in_ = arrays["word_counts"], len(lam)
         self.vocabulary_ = tuple(meta["vocabulary"]) if meta["vocabulary"] else None
         if self.vocabulary_ and len(self.vocabulary_) != len(lam):
             raise ValueError(f"{len(self.vocabulary_)} names for {len(lam)} words")

@@ -36,7 +36,8 @@ from dpsvi.models.hdp.sticks import count_tables, expected_weights, sticks
 DOC_CONCENTRATION = 5.0  # while topics are fitted: the sum of LDA's alphas for 10 topics or more
 DEFAULTS = {
     "collapsed": Defaults(
-        word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2, stream_memory=1 / 3,
+        word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2, more_sweeps=2.0,
+        stream_memory=1 / 3,
     ),
     "mean_field": Defaults(
         word_tokens=0.0, sweeps=10, steps=32, most=512, memory=1.0, word_prior=0.3,
@@ -81,8 +82,8 @@ class DPSVIHDP(Moving, KeptPasses, TopicEstimator):
         or better from the other halves (:mod:`dpsvi.models.hdp.moves`).  With the collapsed step
         it is a ValueError: that step leaves no topic of text empty.  Streams have no such moves.
     max_doc_update_iter : int or None, default=None
-        Most inner iterations on a document in a step; None is 7 for the collapsed and 10 for the
-        mean-field step.
+        Most inner iterations on a document in a step; None is 10 for the mean-field step and 7 for
+        the collapsed one, up to 14 where documents have more than 300 tokens, on average.
     mean_change_tol : float, default=0.005
         Change of a document's expected counts, as a share of its tokens, that ends them.
     grow_vocabulary : bool, default=False

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from reference.lda import TopicCorpus
 
-from dpsvi import DPSVILDA, as_corpus
+from dpsvi import DPSVIHDP, DPSVILDA, as_corpus
 from dpsvi.families.topics.defaults import default_alpha
 from dpsvi.families.topics.matrix import first_rows, split_documents
 from dpsvi.kernels.fold import options_of
 from dpsvi.models.hdp import estimator as hdp
+from dpsvi.models.hdp.options import options_of as hdp_options
 from dpsvi.models.lda import estimator as lda
 from dpsvi.training.schedules import averaged_from, constant, robbins_monro
 
@@ -176,3 +177,21 @@ def test_documents_of_a_stream_are_explained_longer(kind, in_a_fit, in_a_stream,
     assert most_sweeps(model.fit(X)) == in_a_fit
     model.set_params(max_doc_update_iter=3)
     assert most_sweeps(model.fit(X)) == 3 and most_sweeps(model.partial_fit(X)) == 3
+
+
+@pytest.mark.parametrize(("tokens", "collapsed"), [(100, 7), (300, 7), (450, 10), (600, 14),
+                                                   (5000, 14)])  # fmt: skip
+def test_long_documents_are_explained_longer(tokens, collapsed, tmp_path):
+    """Where words say much of a document; a model that is loaded has as many as when it was fit."""
+    X = np.full((30, 20), tokens / 20)
+
+    def most_sweeps(model):
+        options = hdp_options if isinstance(model, DPSVIHDP) else options_of
+        return options(model._state.model.hyper, model._state.model.shape[1]).n_sweeps
+
+    for model, expected in (
+        (DPSVILDA(3), collapsed), (DPSVIHDP(3), collapsed), (DPSVILDA(3, local_step="sparse"), 20),
+        (DPSVILDA(3, local_step="mean_field"), 50), (DPSVILDA(3, max_doc_update_iter=3), 3),
+    ):  # fmt: skip
+        model.set_params(max_iter=1, random_state=0).fit(X).save(tmp_path)
+        assert most_sweeps(model) == most_sweeps(type(model).load(tmp_path)) == expected

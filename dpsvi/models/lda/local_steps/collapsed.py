@@ -11,8 +11,8 @@ from dpsvi.kernels.collapsed import explain_all
 from dpsvi.kernels.fold import list_words, options_of
 
 DEFAULTS = Defaults(
-    word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2, stream_memory=1 / 3,
-    stream_sweeps=14,
+    word_tokens=2.0, sweeps=7, steps=256, most=64, memory=0.2, more_sweeps=2.0,
+    stream_memory=1 / 3, stream_sweeps=14,
 )  # fmt: skip
 
 

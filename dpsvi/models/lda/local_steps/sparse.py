@@ -26,7 +26,8 @@ from dpsvi.kernels.fold import options_of, start_even, topic_sizes
 from dpsvi.kernels.jit import inline_kernel, kernel
 from dpsvi.models.lda.local_steps import collapsed
 
-DEFAULTS = collapsed.DEFAULTS._replace(sweeps=20, stream_sweeps=20)  # a sweep costs little here
+# A sweep costs little here.
+DEFAULTS = collapsed.DEFAULTS._replace(sweeps=20, more_sweeps=1.0, stream_sweeps=20)
 FEW = 32  # topics of a document
 LISTED = 8  # topics in the list of a word
 LOOK = 16

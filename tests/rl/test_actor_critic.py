@@ -94,7 +94,7 @@ def test_one_thread_is_reproducible_and_a_resumed_fit_ends_alike(more, tmp_path)
     dict(engine="serial"),
     dict(engine="threads", n_jobs=2),
     dict(engine="threads", n_jobs=2, algorithm="pa3c", n_moves=32, learning_rate=0.002),
-    dict(engine="threads", n_jobs=2, algorithm="ga3c", learning_rate=0.001),
+    dict(engine="threads", n_jobs=2, algorithm="ga3c", learning_rate=0.0005),
     dict(engine="serial", algorithm="paac"),
     dict(engine="serial", algorithm="paac", objective="q"),
     dict(engine="simulated", algorithm="paac", objective="q", cluster=virtual(2)),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from itertools import groupby
 from pathlib import Path
 from statistics import mean
 
@@ -92,8 +93,8 @@ def table(source: dict, rows: list[dict]) -> list[str]:
         + " | ".join(f"at most {n}" for n in SWEEPS) + " |",
         "|" + "---|" * (5 + len(SWEEPS)),
     ]  # fmt: skip
-    for key in dict.fromkeys((r["corpus"], r["least"], r["model"], r["K"]) for r in rows):
-        mine = [r for r in rows if (r["corpus"], r["least"], r["model"], r["K"]) == key]
+    for _, group in groupby(rows, lambda r: (r["corpus"], r["least"], r["model"], r["K"])):
+        mine = list(group)
         scores, seconds = (
             [mean(r[name] for r in mine if r["sweeps"] == n) for n in SWEEPS]
             for name in ("perplexity", "seconds")
@@ -103,8 +104,8 @@ def table(source: dict, rows: list[dict]) -> list[str]:
             for score, time in zip(scores[1:], seconds[1:], strict=True)
         ]
         lines.append(
-            f"| {key[0]} | {mine[0]['documents']:,} | {mine[0]['tokens']:,.0f} | {key[2]} | "
-            f"{key[3]} | {' | '.join(shown)} |"
+            "| {corpus} | {documents:,} | {tokens:,.0f} | {model} | {K} | ".format(**mine[0])
+            + " | ".join(shown) + " |"
         )
     return lines
 

@@ -81,8 +81,8 @@ def _problem(sizes, seed, quick, probit):
         import numpyro  # noqa: F401
     except ImportError:
         return rows
-    for name, rate in list(_RATES.items())[-1 if quick else 0 :]:
-        add = partial(point, problem, "NumPyro", f"Adam {name}")
+    for label, rate in list(_RATES.items())[-1 if quick else 0 :]:
+        add = partial(point, problem, "NumPyro", f"Adam {label}")
         limit = _QUICK_SECONDS if quick else _SECONDS
         rows += [add(*found) for found in _numpyro(train, test, sizes, seed, probit, rate, limit)]
     return rows

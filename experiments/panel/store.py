@@ -58,22 +58,20 @@ class Store:
         """
         if libraries.is_watched(settings.library):
             return False
-        longest = None
+        fewer = []
         for record in self._records.get(settings.corpus, {}).values():
             other = Settings(**record["settings"])
             alike = dataclasses.replace(other, passes=settings.passes, seed=settings.seed)
             if alike.key() != settings.key() or other.key() == settings.key():
                 continue
-            if other.passes > settings.passes:
-                continue
-            if record["cut"] and other.seconds >= settings.seconds:
-                return True
-            if longest is None or record["passes"] > longest["passes"]:
-                longest = record
+            if other.passes <= settings.passes:
+                fewer.append(record)
+        if any(r["cut"] and r["settings"]["seconds"] >= settings.seconds for r in fewer):
+            return True
+        longest = max(fewer, key=lambda record: record["passes"], default=None)
         if longest is None:
             return False
-        seconds = longest["seconds"] / longest["passes"] * settings.passes
-        return seconds > 2 * settings.seconds
+        return longest["seconds"] / longest["passes"] * settings.passes > 2 * settings.seconds
 
     def forget(self, runs: Iterable[Settings]) -> None:
         """Leave these runs out of the next file that is written."""

@@ -143,7 +143,8 @@ def _cut_short(own: Mapping[tuple[str, int], Cell]):
                 continue
             library, most = records[0]["settings"]["library"], max(r["passes"] for r in records)
             if libraries.is_watched(library):
-                made.append(f"{entrant} {most:,.0f}")
+                told = " as told" * any(not record["cut"] for record in records)
+                made.append(f"{entrant} {most:,.0f}{told}")
             elif most < libraries.get(library).PASSES[-1]:
                 made.append(f"{entrant} {most:,.0f} of {libraries.get(library).PASSES[-1]:,}")
         if made:
@@ -154,7 +155,8 @@ def _cut_short(own: Mapping[tuple[str, int], Cell]):
         "## Passes that peers had time for", "",
         "topica and pyrmallet make 10, 30, 100, 300 and 1,125 passes in runs of their own; those "
         "that would take twice as long as allowed are not begun, and those that made all are not "
-        "listed. The others go on until their time is up.", "",
+        "listed. The others go on until their time is up, but for runs from before this was so: "
+        "100 passes, \"as told\".", "",
         *lines, "",
     ]  # fmt: skip
 

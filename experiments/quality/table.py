@@ -51,9 +51,10 @@ def _source(records):
         f"{described(sources[-1])}; {len(records)} runs from {dates[0]} to {dates[-1]}; revision "
         f"{', '.join(revisions) or 'unknown'}; at most {' or '.join(limits)} s of training a run.",
         "",
-        f"Means over runs, passes too: ours have {READ_AT}, a peer goes on until its time is up. A "
-        "row with fewer runs lacks numbers of topics or seeds that others have. Published rows "
-        "come from other preprocessing and machines.",
+        f"Means over runs, passes too: ours have {READ_AT}, a peer goes on until its time is up, "
+        "but for runs from before this was so, which were told to make 100. A row with fewer runs "
+        "lacks numbers of topics or seeds that others have. Published rows come from other "
+        "preprocessing and machines.",
     ]
 
 

@@ -280,15 +280,16 @@ def test_table_marks_losses_and_names_what_was_left_out():
 
 def test_table_names_peers_cut_short_and_the_load():
     busy = SOURCE | {"hardware": SOURCE["hardware"] | {"load_average": 9.5}}
-    gensim = peer("gensim", [(1, 3, 98, 130)], "gensim") | {"passes": 7.2}
+    gensim = peer("gensim", [(1, 3, 98, 130)], "gensim") | {"passes": 7.2, "cut": True}
     records = [
         record("defaults", 30, 90), gensim | {"provenance": busy},
+        peer("tomotopy", [(1, 3, 98, 130)], "tomotopy"),
         record("topica-warp", 100, 99, library="topica"),
         record("pyrmallet", 10, 99, library="pyrmallet"),
         record("pyrmallet", 1125, 99, library="pyrmallet"),
     ]  # fmt: skip
     text = table.as_markdown(records)
-    assert "* any, K = 50: gensim 7, topica-warp 100 of 1,125\n" in text
+    assert "* any, K = 50: gensim 7, tomotopy 100 as told, topica-warp 100 of 1,125\n" in text
     assert "the load was 9.5 to 9.5" in text and "Seconds are too long" in text
     assert "had time for" not in table.as_markdown(records[:1])
 

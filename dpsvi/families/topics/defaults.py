@@ -36,8 +36,7 @@ class Defaults(NamedTuple):
         Most inner iterations on a document in one visit.
     more_sweeps : float
         How many times as many there are where documents have more than `LONG` tokens, at most.
-        Few words say little of a document, and with more iterations it would be too sure of what
-        they say.
+        On some corpora of short documents more would be worse (`python -m experiments.sweeps`).
     steps : int
         Steps of a pass, at least, as long as there are documents for them.
     most : int

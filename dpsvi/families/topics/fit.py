@@ -86,7 +86,7 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         if self.batch_size is not None:
             return self.batch_size
         if stream:
-            tokens = max(1.0, self._word_counts.sum() / self._n_seen)
+            tokens = max(1.0, self._document_tokens())
             return self._default().stream_batch_size(n_items, self._n_seen, tokens)
         whole = self._default().batch_size(n_items)
         return -(-whole // self._n_parts(whole))
@@ -133,18 +133,20 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
             return self._default().stream_schedule(
                 self.learning_offset, rate, first, passes.batch_size, self._n_seen - passes.n_items
             )
-        document_tokens = self._word_counts.sum() / passes.n_items
         usual = self._default().schedule(
             self.learning_offset, rate, first / parts, passes.steps_a_pass / parts,
-            passes.n_passes, document_tokens,
+            passes.n_passes, self._document_tokens(),
         )  # fmt: skip
         return schedules.of_parts(usual, parts)
+
+    def _document_tokens(self) -> float:
+        """Tokens of a document that was seen, on average."""
+        return self._word_counts.sum() / max(1, self._n_seen)
 
     def _n_sweeps(self) -> int:
         default = self._default()
         more = self._streaming and self._free_schedule() and default.stream_sweeps
-        document_tokens = self._word_counts.sum() / max(1, self._n_seen)
-        return self.max_doc_update_iter or more or default.most_sweeps(document_tokens)
+        return self.max_doc_update_iter or more or default.most_sweeps(self._document_tokens())
 
     @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:

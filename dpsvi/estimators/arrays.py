@@ -61,8 +61,7 @@ class ArrayEstimator(SVIEstimator):
     def check_params(self) -> None:
         """Raise ValueError or TypeError for the first parameter that is not allowed."""
         self._check_engine_params()
-        for name in ("n_init", "batch_size"):
-            check_number(name, getattr(self, name), low=1, integer=True)
+        check_number("n_init", self.n_init, low=1, integer=True)
         if self.n_init > 1 and self.checkpoint_dir is not None:
             raise ValueError(
                 "checkpoint_dir needs n_init=1, for a checkpoint holds one fit; "

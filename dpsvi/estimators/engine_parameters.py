@@ -20,7 +20,7 @@ from dpsvi.estimators.lasting import FIRST, SAMPLE
 
 _DEFAULTS = MappingProxyType({
     "engine": DEFAULT, "n_jobs": None, "local_steps": None, "most_blind": "auto",
-    "batch_size": 256, "max_batch_size": None, "max_iter": 30, "n_init": 1, "learning_decay": 0.6,
+    "batch_size": None, "max_batch_size": None, "max_iter": 30, "n_init": 1, "learning_decay": 0.6,
     "learning_offset": 10.0, "learning_rate": None, "lr_rule": "constant",
     "total_samples": None, "forgetting": None, "early_stopping": False, "validation_size": None,
     "evaluate_every": 1.0, "tol": 1e-3, "n_iter_no_change": 2, "warm_start": False,
@@ -46,9 +46,9 @@ _TEXT = """\
         ``strategy="decay"``), fewer threads work, and workers get fewer steps than B or wait.
         None: B and p are what they were set to, and nobody waits.  ``"auto"``: 0.3 for decreasing
         rates, None for a constant one.
-    batch_size : int, >= 1, default={batch_size}
-        {Items} in a step, S.  Topic models may leave it to the fit: None.  Workers may then share
-        it (:class:`dpsvi.DPSVILDA`).
+    batch_size : int, >= 1, or None, default={batch_size}
+        {Items} in a step, S.  None: 256, and fewer where there are few {items}: a pass of `fit` has
+        20 steps, unless these had fewer than 16 {items}.  Topic models have rules of their own.
     max_batch_size : int, >= batch_size, or None, default=None
         Of `fit`: batches, and with them the rate, double up to this size as the curvature falls
         (:mod:`dpsvi.training.absa`), which is looked at after every pass; ``exchanges_["growth"]``

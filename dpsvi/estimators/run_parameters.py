@@ -27,6 +27,11 @@ from dpsvi.training import schedules
 # held-out perplexity; this share of what the parameters remember is small enough to cost none.
 MOST_BLIND = 0.3
 
+# A batch that is left to a fit.  Small data end higher in many small steps than in one or a few
+# that are larger (`python -m experiments.small_data`).
+MOST, FEWEST = 256, 16  # items
+STEPS = 20  # of a pass, at least, as long as there are items for them
+
 
 class RunParameters:
     """The part of an estimator that reads the parameters of `engine_parameters`."""
@@ -127,7 +132,9 @@ class RunParameters:
 
     def _resolve_batch_size(self, n_items, stream=False) -> int:
         """Items of a step of a fit to `n_items`, or of a pass over the next ones of a stream."""
-        return self.batch_size
+        if self.batch_size is not None:
+            return self.batch_size
+        return MOST if stream else int(np.clip(n_items // STEPS, FEWEST, MOST))
 
     def _parts(self, n_items, batch_size, stream=False) -> float:
         """Steps of so many items that a batch of one process would be; workers may share it."""

@@ -179,7 +179,7 @@ def test_documents_of_a_stream_are_explained_longer(kind, in_a_fit, in_a_stream,
     assert most_sweeps(model.fit(X)) == 3 and most_sweeps(model.partial_fit(X)) == 3
 
 
-@pytest.mark.parametrize(("tokens", "collapsed"), [(100, 7), (300, 7), (450, 10), (600, 14),
+@pytest.mark.parametrize(("tokens", "collapsed"), [(100, 7), (150, 7), (240, 11), (300, 14),
                                                    (5000, 14)])  # fmt: skip
 def test_long_documents_are_explained_longer(tokens, collapsed, tmp_path):
     """Where words say much of a document; a model that is loaded has as many as when it was fit."""

@@ -19,6 +19,7 @@ MOST_PARTS = 8  # of a batch that workers share
 DECAY = 0.7  # of the first rates
 SHORT = 30  # tokens a document, below which more passes are remembered
 LONG = 150  # and above which a document is explained by more iterations
+MUCH = 0.5  # tokens for each word and topic, above which all documents are
 MOST_LONGER = 3.0  # times as many, at most
 FEWEST_IN_STREAM = 8, 150  # documents and tokens in a step of a stream, unless a call has fewer
 LEAST_DATA = 2.0  # times the tokens that the priors of the words stand for: N of a stream, at least
@@ -35,8 +36,9 @@ class Defaults(NamedTuple):
     sweeps : int
         Most inner iterations on a document in one visit.
     more_sweeps : float
-        How many times as many there are where documents have more than `LONG` tokens, at most.
-        On some corpora of short documents more would be worse (`python -m experiments.sweeps`).
+        How many times as many there are where documents have more than `LONG` tokens, or topics
+        rest on more than `MUCH` tokens a word, at most.  Else more iterations would find in short
+        documents what is chance in the topics (`python -m experiments.sweeps`).
     steps : int
         Steps of a pass, at least, as long as there are documents for them.
     most : int
@@ -78,9 +80,10 @@ class Defaults(NamedTuple):
         """Dirichlet prior of the words of a topic."""
         return self.word_prior or self.word_tokens / n_topics
 
-    def most_sweeps(self, document_tokens: float) -> int:
-        """Most inner iterations where documents have so many tokens, on average."""
-        return round(self.sweeps * float(np.clip(document_tokens / LONG, 1.0, self.more_sweeps)))
+    def most_sweeps(self, document_tokens: float, topic_tokens: float) -> int:
+        """Most inner iterations where documents, and words of topics, have so many tokens."""
+        longer = max(document_tokens / LONG, topic_tokens / MUCH)
+        return round(self.sweeps * float(np.clip(longer, 1.0, self.more_sweeps)))
 
     def batch_size(self, n_items: float) -> int:
         """Documents in a step of a corpus of so many."""

@@ -146,7 +146,11 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
     def _n_sweeps(self) -> int:
         default = self._default()
         more = self._streaming and self._free_schedule() and default.stream_sweeps
-        return self.max_doc_update_iter or more or default.most_sweeps(self._document_tokens())
+        if self.max_doc_update_iter or more:
+            return self.max_doc_update_iter or more
+        # How many tokens of the data there are for each word of each topic.
+        n_words = max(1, np.count_nonzero(self._word_counts)) * self.n_components
+        return default.most_sweeps(self._document_tokens(), self._word_counts.sum() / n_words)
 
     @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:

@@ -83,7 +83,8 @@ class DPSVIHDP(Moving, KeptPasses, TopicEstimator):
         it is a ValueError: that step leaves no topic of text empty.  Streams have no such moves.
     max_doc_update_iter : int or None, default=None
         Most inner iterations on a document in a step; None is 10 for the mean-field step and 7 for
-        the collapsed one, up to 14 where documents have more than 150 tokens, on average.
+        the collapsed one, up to 14 where documents have more than 150 tokens, on average, or the
+        data have more than half a token for each word and topic.
     mean_change_tol : float, default=0.005
         Change of a document's expected counts, as a share of its tokens, that ends them.
     grow_vocabulary : bool, default=False

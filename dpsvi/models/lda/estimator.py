@@ -81,8 +81,9 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         documents at least, and that part of its rate.
     max_doc_update_iter : int or None, default=None
         Most inner iterations on a document in a step.  None is 50 for the mean-field step and 7 for
-        the collapsed one: up to 14 where documents have more than 150 tokens, on average, and 14 in
-        `partial_fit` with ``learning_decay=None``, which meets a document once.
+        the collapsed one: up to 14 where documents have more than 150 tokens, on average, or the
+        data more than half a token for each word and topic, and 14 in `partial_fit` with
+        ``learning_decay=None``, which meets a document once.
     mean_change_tol : float, default=0.005
         Change of gamma, as a share of the document's tokens, that ends them.
     grow_vocabulary : bool, default=False

@@ -171,7 +171,7 @@ def test_documents_of_a_stream_are_explained_longer(kind, in_a_fit, in_a_stream,
     def most_sweeps(model):
         return options_of(model._state.model.hyper, model._state.model.shape[1]).n_sweeps
 
-    model = DPSVILDA(3, local_step=kind, max_iter=1, random_state=0)
+    model = DPSVILDA(80, local_step=kind, max_iter=1, random_state=0)
     assert most_sweeps(model.partial_fit(X)) == in_a_stream
     assert most_sweeps(model.partial_fit(X)) == in_a_stream
     assert most_sweeps(model.fit(X)) == in_a_fit
@@ -179,11 +179,19 @@ def test_documents_of_a_stream_are_explained_longer(kind, in_a_fit, in_a_stream,
     assert most_sweeps(model.fit(X)) == 3 and most_sweeps(model.partial_fit(X)) == 3
 
 
+@pytest.mark.parametrize(("topics", "sweeps"), [(2, 14), (5, 14), (8, 9), (10, 7), (40, 7)])
+def test_documents_are_explained_longer_by_topics_with_many_tokens(topics, sweeps):
+    """10 tokens in each of 50 documents, of 100 words, and of one that none of them has."""
+    X = np.c_[np.eye(100)[np.arange(500) % 100].reshape(50, 10, 100).sum(axis=1), np.zeros(50)]
+    lda = DPSVILDA(topics, max_iter=1, random_state=0).fit(X)
+    assert options_of(lda._state.model.hyper, lda._state.model.shape[1]).n_sweeps == sweeps
+
+
 @pytest.mark.parametrize(("tokens", "collapsed"), [(100, 7), (150, 7), (240, 11), (300, 14),
                                                    (5000, 14)])  # fmt: skip
 def test_long_documents_are_explained_longer(tokens, collapsed, tmp_path):
     """Where words say much of a document; a model that is loaded has as many as when it was fit."""
-    X = np.full((30, 20), tokens / 20)
+    X = np.full((2, 1000), tokens / 1000)  # of so many words that topics know little
 
     def most_sweeps(model):
         options = hdp_options if isinstance(model, DPSVIHDP) else options_of

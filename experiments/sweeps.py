@@ -1,4 +1,4 @@
-"""``python -m experiments.sweeps CELL ...``: how many iterations long documents need.
+"""``python -m experiments.sweeps CELL ...``: how many iterations documents need.
 
 A cell is PATH:LEAST:MOST, a corpus and the tokens that its documents are to have.  LDA and the HDP,
 by the collapsed step, make `Defaults.sweeps` iterations on a document in a visit, at most, twice
@@ -63,6 +63,7 @@ def fits(args) -> list[dict]:
     for cell in args.cells:
         path, least, most = cell.rsplit(":", 2)
         train, test = chosen(path, int(least), int(most), args.documents)
+        n_words = len(np.unique(train.index))  # that occur
         models = [(DPSVILDA, n_topics) for n_topics in args.topics]
         models.append((DPSVIHDP, sorted(args.topics)[len(args.topics) // 2]))
         for model, n_topics in models:
@@ -75,6 +76,7 @@ def fits(args) -> list[dict]:
                     rows.append({
                         "corpus": Path(path).name, "least": int(least), "most": int(most),
                         "documents": train.n_items, "tokens": train.n_tokens / train.n_items,
+                        "topic_tokens": train.n_tokens / (n_words * n_topics),
                         "model": model.__name__, "K": n_topics, "seed": seed, "sweeps": sweeps,
                         "perplexity": fitted.perplexity(test),
                         "seconds": fitted.history_[-1]["seconds"],
@@ -86,12 +88,12 @@ def fits(args) -> list[dict]:
 def table(source: dict, rows: list[dict]) -> list[str]:
     """Lines of a page."""
     lines = [
-        "# Iterations on long documents", "", described(source), "",
+        "# Iterations on a document", "", described(source), "",
         f"Held-out perplexity after {PASSES} passes, mean of {len({r['seed'] for r in rows})} "
         f"seeds, and in brackets its ratio to that of {SWEEPS[0]} iterations, and the seconds'.",
-        "", "| corpus | documents | tokens a document | model | K | "
+        "", "| corpus | documents | tokens a document | for each word and topic | model | K | "
         + " | ".join(f"at most {n}" for n in SWEEPS) + " |",
-        "|" + "---|" * (5 + len(SWEEPS)),
+        "|" + "---|" * (6 + len(SWEEPS)),
     ]  # fmt: skip
     for _, group in groupby(rows, lambda r: (r["corpus"], r["least"], r["model"], r["K"])):
         mine = list(group)
@@ -104,7 +106,8 @@ def table(source: dict, rows: list[dict]) -> list[str]:
             for score, time in zip(scores[1:], seconds[1:], strict=True)
         ]
         lines.append(
-            "| {corpus} | {documents:,} | {tokens:,.0f} | {model} | {K} | ".format(**mine[0])
+            "| {corpus} | {documents:,} | {tokens:,.0f} | {topic_tokens:.2g} | {model} | {K} | "
+            .format(**mine[0])
             + " | ".join(shown) + " |"
         )
     return lines

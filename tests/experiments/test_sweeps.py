@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from reference.lda import TopicCorpus
 from scipy.sparse import csr_array
 from tools.corpus_writers import write
@@ -23,4 +24,7 @@ def test_from_end_to_end(tmp_path, monkeypatch):
     assert 18 <= rows[0]["tokens"] <= 30 and rows[0]["documents"] < 200
     page = (out / "sweeps.md").read_text()
     first, second = rows[0]["perplexity"], rows[1]["perplexity"]
-    assert f"| DPSVILDA | 2 | {first:,.0f} | {second:,.0f} ({second / first:.3f}, " in page
+    share = rows[0]["topic_tokens"]
+    assert 2 * 40 * share == pytest.approx(rows[0]["documents"] * rows[0]["tokens"])
+    shown = f"{first:,.0f} | {second:,.0f} ({second / first:.3f}, "
+    assert f"| {share:.2g} | DPSVILDA | 2 | {shown}" in page

@@ -66,7 +66,7 @@ class Saving:
         >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
         >>> mixture = DPSVIGaussianMixture(2, random_state=0).fit(X)
         >>> mixture.save("two")
-        >>> bool(np.array_equal(DPSVIGaussianMixture.load("two").means_, mixture.means_))
+        >>> bool(np.allclose(DPSVIGaussianMixture.load("two").means_, mixture.means_))
         True
         """
         check_is_fitted(self, "_state")

@@ -14,7 +14,7 @@ from dpsvi.kernels.collapsed import explain_all
 from dpsvi.kernels.fold import Options, list_words
 from dpsvi.kernels.jit import inline_kernel
 from dpsvi.models.hdp.options import options_of
-from dpsvi.models.hdp.sticks import count_tables, expected_weights
+from dpsvi.models.hdp.sticks import count_tables, expected_weights, leave_tables_out
 
 
 @inline_kernel
@@ -29,8 +29,8 @@ def begin(shared, scale, hyper, items, batch, work):
     alpha = options.marks.copy()
     n = list_words(items, batch, work)
     n_topics = 0
+    leave_tables_out(work.totals, tables_row)
     for k in range(n_columns):
-        work.totals[k] -= tables_row[k]
         n_topics += alpha[k] > 0
     tables = count_tables(tables_row, scale, n_topics)
     weights = expected_weights(tables, options.omega)

@@ -29,7 +29,7 @@ from dpsvi.kernels.fold import fold, list_words, topic_sizes
 from dpsvi.kernels.jit import copy, inline_kernel, kernel
 from dpsvi.kernels.special import psi
 from dpsvi.models.hdp.options import options_of
-from dpsvi.models.hdp.sticks import count_tables, expected_log_weights
+from dpsvi.models.hdp.sticks import count_tables, expected_log_weights, leave_tables_out
 
 LEAST_USAGE = 0.5  # tokens of a stick; with less it is as if no token had chosen it
 FIRST_SWEEPS = 5  # of EM, which tells a document's largest topics
@@ -194,8 +194,7 @@ def local(shared, scale, hyper, items, batch, work):
     options = options_of(hyper, n_columns)
     c, eta, log_size = real(scale), real(options.eta), np.empty(n_columns, rows.dtype)
     n = list_words(items, batch, work)
-    for k in range(n_columns):
-        work.totals[k] -= rows[n_words, k]
+    leave_tables_out(work.totals, rows[n_words])
     n_topics = topic_sizes(
         options.marks, options.eta, hyper[:0], scale, n_words, work.totals, log_size
     )

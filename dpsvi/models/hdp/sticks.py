@@ -16,7 +16,7 @@ import numpy as np
 
 from dpsvi.expfam.stick_breaking import by_size
 from dpsvi.kernels.digamma import digamma
-from dpsvi.kernels.jit import kernel
+from dpsvi.kernels.jit import inline_kernel, kernel
 
 LEAST = 1e-12  # share of a topic; below it the numbers of the kernels would leave their range
 
@@ -29,6 +29,17 @@ def count_tables(row, scale, n_topics):
         # RACE: what other threads add meanwhile, and a merge of stale updates, may show in part.
         tables[i] = max(row.dtype.type(scale) * row[i], row.dtype.type(0))
     return tables
+
+
+@inline_kernel
+def leave_tables_out(totals, row):
+    """Column sums of the words alone, from those of all rows.
+
+    RACE: `row` may hold what the sums were read too early to know: the steps of many batches, if
+    this thread was stopped in between.  A topic of negative size would never recover.
+    """
+    for k in range(totals.shape[0]):
+        totals[k] = max(totals[k] - row[k], 0.0)
 
 
 @kernel

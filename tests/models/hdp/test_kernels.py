@@ -110,10 +110,13 @@ class Step:
         (self.work,) = make_works(state.model, self.items, corpus.n_items, 1)
         self.local = compile_local(state.model.local, state.model.real)
 
-    def __call__(self, batch):
-        """Statistics of all words and, last, the tables: (V + 1, columns)."""
+    def __call__(self, batch, seen=1.0):
+        """Statistics of all words and, last, the tables: (V + 1, columns).
+
+        The step was told of a share of the totals only: `seen`, for each column or all.
+        """
         state, work = self.state, self.work
-        work.totals[:] = state.shared.totals.sum(axis=0)
+        work.totals[:] = state.shared.totals.sum(axis=0) * seen
         before = state.shared.rows.copy()
         n = self.local(
             state.shared, state.scale, state.model.hyper, self.items, np.array(batch, np.int32),
@@ -218,6 +221,18 @@ def test_extremes_give_no_nan(corpus, kind, alpha, pattern):
         tables[:] = 0
     model = hdp(kind, corpus.n_features, n_topics, alpha=alpha, n_sweeps=20)
     stats = Step(corpus, state_of(model, lam, tables))(range(corpus.n_items))
+    tokens = np.bincount(corpus.index, corpus.value, corpus.n_features)
+    np.testing.assert_allclose(stats[:-1].sum(axis=1), tokens, rtol=1e-3)
+    assert np.isfinite(stats).all() and np.all(stats >= 0)
+
+
+@both
+@pytest.mark.parametrize("seen", [0.0, 0.01, np.r_[0.01, np.ones(15)]])
+def test_a_thread_that_was_stopped_after_it_had_read_the_totals(corpus, lam, kind, seen):
+    """Meanwhile others added to the rows: more tables than it knows of tokens, for all or some."""
+    model = hdp(kind, corpus.n_features)
+    seen = np.resize(seen, model.shape[1])
+    stats = Step(corpus, state_of(model, lam, 50 * TABLES))(range(corpus.n_items), seen)
     tokens = np.bincount(corpus.index, corpus.value, corpus.n_features)
     np.testing.assert_allclose(stats[:-1].sum(axis=1), tokens, rtol=1e-3)
     assert np.isfinite(stats).all() and np.all(stats >= 0)

@@ -167,7 +167,7 @@ def cut(corpus, tmp_path):
             2,
             "--master-batch is for --engine mpi or simulated, got serial",
         ),
-        (["fit", "MIXTURE", "--data", "POINTS", "--set", "batch_size=null"], 2, "batch_size must"),
+        (["fit", "MIXTURE", "--data", "POINTS", "--set", "batch_size=0"], 2, "batch_size must"),
         (
             ["fit", "MIXTURE", "--data", "POINTS", "--engine", "simulated", "--strategy",
              "local_sgd", "--strategy-options", "tau=1"],

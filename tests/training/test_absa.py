@@ -73,7 +73,9 @@ def fitted(kind, rng):
     """A model of this kind after two passes: its job."""
     if kind == "lda":
         X = csr_array(rng.poisson(1.0, size=(40, 12)).astype(float))
-        model = DPSVILDA(3, max_iter=2, engine="serial", random_state=0)
+        model = DPSVILDA(
+            3, max_iter=2, max_doc_update_iter=7, engine="serial", random_state=0
+        )
     else:
         X = np.concatenate([rng.normal(-1.5, 1, (150, 2)), rng.normal(1.5, 1, (150, 2))])
         model = DPSVIGaussianMixture(2, max_iter=2, engine="serial", random_state=0)

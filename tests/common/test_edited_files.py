@@ -4,12 +4,11 @@ import json
 
 import members
 import pytest
+from members import every_member
 
 import dpsvi
 from dpsvi.errors import ModelFormatError
 from dpsvi.files import io
-
-every_member = pytest.mark.parametrize("name", members.names())
 
 
 class Saved:

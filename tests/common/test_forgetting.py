@@ -4,11 +4,11 @@ import members
 import numpy as np
 import pytest
 import scipy.sparse
+from members import every_member
 from reference.mixtures import some_prior
 
 from dpsvi import DPSVILDA, DPSVIGaussianMixture
 
-every_member = pytest.mark.parametrize("name", members.names())
 MEMORY, SIZE = 100, 50
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sklearn
+from members import every_member, fit, quality
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tools.mpiexec import needs
@@ -25,7 +26,6 @@ SCIKIT_LEARN, NUMBA = (
     tuple(int(part) for part in package.__version__.split(".")[:2]) for package in (sklearn, numba)
 )
 NAMES = members.names()
-every_member = pytest.mark.parametrize("name", NAMES)
 every_member_of_several_starts = pytest.mark.parametrize(
     "name", [name for name in NAMES if "n_init" in models.get(name)().get_params()]
 )
@@ -56,12 +56,6 @@ def test_bad_parameters_are_named(name, rng):
 
 
 # --- the maths --------------------------------------------------------------------------------
-
-
-def quality(estimator):
-    """What a fit makes larger: the bound, or minus the perplexity that follows from it."""
-    found = getattr(estimator, "lower_bound_", None)
-    return -estimator.bound_ if found is None else found
 
 
 def tolerance(estimator, double, single):
@@ -190,10 +184,6 @@ def test_several_starts_have_no_checkpoints(name, rng, tmp_path):
 
 
 # --- engines ----------------------------------------------------------------------------------
-
-
-def fit(member, data, **params):
-    return member.estimator(**params).fit(**data)
 
 
 @every_member

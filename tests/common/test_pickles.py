@@ -7,8 +7,7 @@ import pickle
 import members
 import numpy as np
 import pytest
-
-every_member = pytest.mark.parametrize("name", members.names())
+from members import every_member
 
 
 def fitted(name):

@@ -6,6 +6,7 @@ from functools import cache
 import members
 import numpy as np
 import pytest
+from members import every_member
 from scipy import stats
 
 import dpsvi
@@ -17,7 +18,6 @@ N_SAMPLES = 3000
 CASES = [(name, ()) for name in members.names()]
 CASES += [(name, (("covariance_type", "diag"),)) for name in ("gaussian_mixture", "hmm")]
 every_case = pytest.mark.parametrize("name, params", CASES)
-every_member = pytest.mark.parametrize("name", members.names())
 
 
 @cache

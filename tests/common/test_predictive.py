@@ -6,11 +6,11 @@ import members
 import numpy as np
 import pytest
 import scipy.sparse
+from members import every_member
 
 from dpsvi import DPSVIHMM, DPSVIGaussianMixture
 from dpsvi.estimators.sampling import Sampling
 
-every_member = pytest.mark.parametrize("name", members.names())
 CASES = [(name, {}) for name in members.names()]
 CASES += [(name, {"covariance_type": "diag"}) for name in ("gaussian_mixture", "hmm")]
 

@@ -81,3 +81,17 @@ def names() -> list[str]:
 def get(name: str) -> Member:
     """The member of this name."""
     return importlib.import_module(f"members.{name}").MEMBER
+
+
+every_member = pytest.mark.parametrize("name", names())
+
+
+def fit(member: Member, data: dict, **params):
+    """A fitted estimator of this member."""
+    return member.estimator(**params).fit(**data)
+
+
+def quality(estimator):
+    """What a fit makes larger: the bound, or minus the perplexity that follows from it."""
+    found = getattr(estimator, "lower_bound_", None)
+    return -estimator.bound_ if found is None else found

@@ -12,6 +12,7 @@ import argparse
 import sys
 from collections.abc import Iterable
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from statistics import mean
 
@@ -52,18 +53,23 @@ def counts(seed: int) -> Iterable[tuple[str, int, np.ndarray]]:
 
     rng = np.random.default_rng(seed)
     yield "digits, 64 pixels", 10, load_digits().data
-    for n_users, n_items in ((200, 100), (1_000, 200), (3_000, 300)):
-        users, items = (rng.gamma(0.3, size=(n, 5)) for n in (n_users, n_items))
-        yield f"made up, {n_items} items", 8, rng.poisson(users @ items.T).astype(float)
+    for name, expected in _tastes(rng):
+        yield name, 8, rng.poisson(expected).astype(float)
 
 
 def ratings(seed: int) -> Iterable[tuple[str, int, np.ndarray]]:
     """The same with normal noise and four of five ratings missing, which are zero."""
     rng = np.random.default_rng(seed)
+    for name, expected in _tastes(rng):
+        rated = expected + 0.3 * rng.normal(size=expected.shape)
+        yield name, 8, rated * (rng.random(rated.shape) < 0.2)
+
+
+def _tastes(rng):
+    """Names, and what users of five tastes choose of items on average."""
     for n_users, n_items in ((200, 100), (1_000, 200), (3_000, 300)):
         users, items = (rng.gamma(0.3, size=(n, 5)) for n in (n_users, n_items))
-        rated = users @ items.T + 0.3 * rng.normal(size=(n_users, n_items))
-        yield f"made up, {n_items} items", 8, rated * (rng.random(rated.shape) < 0.2)
+        yield f"made up, {n_items} items", users @ items.T
 
 
 MODELS = {
@@ -111,7 +117,7 @@ def table(rows: list[dict]) -> list[str]:
         "", "| model | data | items | K | " + " | ".join(ways) + " |",
         "|" + "---|" * (4 + len(ways)),
     ]  # fmt: skip
-    key = lambda row: (row["model"], row["data"], row["items"], row["K"])  # noqa: E731
+    key = itemgetter("model", "data", "items", "K")
     for group, found in groupby(sorted(rows, key=key), key):
         mine = list(found)
         bound, score = (

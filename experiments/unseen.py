@@ -3,7 +3,8 @@
 The defaults of the topic models were chosen with the corpora of the panel in sight.  These are of
 other kinds: definitions, sayings, entries of an encyclopaedia, manuals in German, a handbook, code
 and pictures.  Their list, the way their words are counted and the numbers of topics were committed
-before the first fit.  `python -m experiments.panel FOLDER --out results/unseen` compares.
+before the first fit.  `python -m experiments.panel FOLDER --out
+experiments/results/unseen` compares.
 
 Sources are fetched from Debian and PyPI and checked by their SHA-256; nothing of them is kept in
 the repository.  Debian packages are read by `python-debian` (``pip install python-debian``).

@@ -144,10 +144,11 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         return self._word_counts.sum() / max(1, self._n_seen)
 
     def _n_sweeps(self) -> int:
+        if self.max_doc_update_iter is not None:
+            return self.max_doc_update_iter
         default = self._default()
-        more = self._streaming and self._free_schedule() and default.stream_sweeps
-        if self.max_doc_update_iter or more:
-            return self.max_doc_update_iter or more
+        if self._streaming and self._free_schedule() and default.stream_sweeps:
+            return default.stream_sweeps
         # How many tokens of the data there are for each word of each topic.
         n_words = max(1, np.count_nonzero(self._word_counts)) * self.n_components
         return default.most_sweeps(self._document_tokens(), self._word_counts.sum() / n_words)

@@ -103,9 +103,11 @@ class Allotment:
             most = min(most, blind_steps(job.schedule, passes.clock, blind))
         if np.isfinite(room):
             most = min(most, room / parts)
-        if job.local_steps is None:
-            most *= self._relative_pace(worker)  # ... a slow worker's smaller: all end together
         most = max(1, int(most))
+        if job.local_steps is None:
+            # ... a slow worker's smaller: all end together.  Of two steps none is lost to one who
+            # is hardly slower: rounded down, half of all workers would have one less.
+            most = max(1, round(most * self._relative_pace(worker)))
         self._warn_of_fewer(most, wanted, n_workers)
         return most
 

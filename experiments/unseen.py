@@ -3,8 +3,9 @@
 The defaults of the topic models were chosen with the corpora of the panel in sight.  These are of
 other kinds: definitions, sayings, entries of an encyclopaedia, manuals in German, a handbook, code
 and pictures.  Their list, the way their words are counted and the numbers of topics were committed
-before the first fit.  `python -m experiments.panel FOLDER --out
-experiments/results/unseen` compares.
+before the first fit.  Three more were added later, to see where defaults fail: texts with few
+different words, which are letters or signs, and documents that are drawn from few topics.
+`python -m experiments.panel FOLDER --out experiments/results/unseen` compares.
 
 Sources are fetched from Debian and PyPI and checked by their SHA-256; nothing of them is kept in
 the repository.  Debian packages are read by `python-debian` (``pip install python-debian``).
@@ -25,7 +26,10 @@ from typing import NamedTuple
 import numpy as np
 
 FEWEST = 5  # texts that hold a word, else it is left out
+WORDS, LETTERS, SIGNS = r"[^\W\d_]{2,}", r"[^\W\d_]", r"[^\w\s]"  # what is counted
 _DEBIAN = "https://deb.debian.org/debian/pool/main/"
+_FORTUNE = f"{_DEBIAN}f/fortune-mod/fortunes_1.99.1-7.3_all.deb"
+_FORTUNE_HASH = "41d0551dc0ff52f875a2ecef7c39da2f672ab468c37e170119f7e0245a9d63c5"
 _DJANGO = (
     "https://files.pythonhosted.org/packages/4c/1b/"
     "c6da718c65228eb3a7ff7ba6a32d8e80fa840ca9057490504e099e4dd1ef/Django-5.2.tar.gz"
@@ -81,12 +85,13 @@ def functions(archive: tarfile.TarFile) -> Iterable[str]:
 
 
 class Source(NamedTuple):
-    """Where texts come from, what reads them, and the stop words that are left out."""
+    """Where texts come from, what reads them, the stop words that are left out, what is counted."""
 
     read: Callable[[tarfile.TarFile], Iterable[str]]
     url: str
     sha256: str
     stop_words: str | None = "english"
+    pattern: str = WORDS
 
 
 SOURCES = {
@@ -94,10 +99,8 @@ SOURCES = {
         glosses, f"{_DEBIAN}w/wordnet/wordnet-base_3.0-37_all.deb",
         "61060d960f9ada8fa120872312eccd3ecebfbab8c4579e4f5a74e1cf67620752",
     ),
-    "sayings": Source(
-        sayings, f"{_DEBIAN}f/fortune-mod/fortunes_1.99.1-7.3_all.deb",
-        "41d0551dc0ff52f875a2ecef7c39da2f672ab468c37e170119f7e0245a9d63c5",
-    ),
+    "sayings": Source(sayings, _FORTUNE, _FORTUNE_HASH),
+    "letters": Source(sayings, _FORTUNE, _FORTUNE_HASH, None, LETTERS),
     "terms": Source(
         terms, f"{_DEBIAN}d/dict-foldoc/dict-foldoc_20230119-1_all.deb",
         "745cbedb55c2da609cc88ee0284e9d11a67a11ae3709daf7bad0e895ac3294c3",
@@ -108,6 +111,7 @@ SOURCES = {
     ),
     "handbook": Source(handbook, _DJANGO, _DJANGO_HASH),
     "functions": Source(functions, _DJANGO, _DJANGO_HASH, None),
+    "signs": Source(functions, _DJANGO, _DJANGO_HASH, None, SIGNS),
 }  # fmt: skip
 
 
@@ -119,21 +123,21 @@ def main(argv=None) -> None:
     folder = Path(argv[0])
     folder.mkdir(parents=True, exist_ok=True)
     for name, source in SOURCES.items():
-        _write(folder, name, *count(_fetch(source), source.stop_words))
+        _write(folder, name, *count(_fetch(source), source.stop_words, source.pattern))
     _write(folder, "digits", *_digits())
+    _write(folder, "drawn", *_drawn())
 
 
-def count(texts: Iterable[str], stop_words: str | None):
+def count(texts: Iterable[str], stop_words: str | None, pattern: str = WORDS):
     """Count words, runs of two letters or more in lower case, in CSR form; and list the words.
 
     An underscore or a digit ends a word, as a space does.  Words that fewer than `FEWEST` texts
-    hold are left out, and stop words of the language where there is a list, nothing else.
+    hold are left out, and stop words of the language where there is a list, nothing else.  With
+    another `pattern` single letters, or signs, are the words.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
-    vectorizer = CountVectorizer(
-        token_pattern=r"[^\W\d_]{2,}", min_df=FEWEST, stop_words=stop_words
-    )
+    vectorizer = CountVectorizer(token_pattern=pattern, min_df=FEWEST, stop_words=stop_words)
     counts = vectorizer.fit_transform(texts)
     return counts, vectorizer.get_feature_names_out()
 
@@ -145,6 +149,16 @@ def _digits():
 
     pictures = load_digits().data.astype(int)
     return csr_array(pictures), [f"pixel{i}" for i in range(pictures.shape[1])]
+
+
+def _drawn():
+    """Documents of 100 words, drawn from ten topics over 500 words."""
+    from scipy.sparse import csr_array
+
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(500, 0.1), 10)
+    proportions = rng.dirichlet(np.full(10, 0.1), 3_000)
+    return csr_array(rng.multinomial(100, proportions @ topics)), [f"word{i}" for i in range(500)]
 
 
 def _fetch(source: Source) -> Iterable[str]:

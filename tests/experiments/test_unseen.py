@@ -45,11 +45,22 @@ def archive_of(name, text):
 
 @pytest.mark.parametrize("name", unseen.SOURCES)
 def test_texts_of_a_source(name):
-    texts = list(unseen.SOURCES[name].read(archive_of(*FILES[name])))
-    if name == "manuals":
+    read = unseen.SOURCES[name].read
+    kind = read.__name__
+    texts = list(read(archive_of(*FILES[kind])))
+    if kind == "manuals":
         assert texts[0].split() == ["NAME", "mount", "h\u00e4ngt"]
     else:
-        assert texts == TEXTS[name]
+        assert texts == TEXTS[kind]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"), [(unseen.LETTERS, ["i", "o"]), (unseen.SIGNS, ["!", "("])]
+)
+def test_letters_and_signs_are_counted(pattern, words):
+    counts, found = unseen.count(["(Io_ 2!!"] * 5, None, pattern)
+    assert sorted(found) == words
+    assert sorted(counts[0].data) == ([1, 1] if pattern == unseen.LETTERS else [1, 2])
 
 
 def test_a_corpus_is_written_as_it_was_counted(tmp_path):

@@ -90,11 +90,20 @@ def test_a_slow_worker_gets_fewer_steps():
     assert one.steps(4, 4) == LOCAL_STEPS, "nothing is known of it"
 
 
+def test_of_few_steps_none_is_lost_to_a_worker_that_is_hardly_slower():
+    one = allotment(16, start=8)
+    before = one.steps(1, 4)
+    for worker, pace in ((1, 96), (2, 100), (3, 101), (4, 70)):
+        one.learn(worker, pace, 0.5, 1.0)
+    assert before == 2
+    assert [one.steps(worker, 4) for worker in (1, 2, 3, 4)] == [2, 2, 2, 1]
+
+
 def test_a_lost_worker_is_no_measure_of_the_others():
     one = allotment()
     for worker, steps in ((1, 100), (2, 100), (3, 500), (4, 500), (5, 500)):
         one.learn(worker, steps, 0.5, 1.0)
-    assert one.steps(1, 5) == LOCAL_STEPS // 5
+    assert one.steps(1, 5) == round(LOCAL_STEPS / 5)
     for worker in (3, 4, 5):
         one.forget(worker)
     assert one.steps(1, 2) == LOCAL_STEPS

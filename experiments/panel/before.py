@@ -81,12 +81,14 @@ def main(argv=None) -> None:
     args = parser.parse_args(argv)
     older = subprocess.run(
         ["git", "show", f"{args.revision}:{args.panel}"],
-        cwd=_ROOT, check=True, capture_output=True, text=True,
-    ).stdout  # fmt: skip
+        cwd=_ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    if older.returncode:
+        parser.error(older.stderr.strip())
     path = _ROOT / args.panel
     with path.open(newline="") as newer:
         now = rows_of(newer, args.entrant)
-    if not (cases := compare(rows_of(io.StringIO(older), args.entrant), now)):
+    if not (cases := compare(rows_of(io.StringIO(older.stdout), args.entrant), now)):
         parser.exit(message=f"nothing of {args.entrant} has changed since {args.revision}\n")
     path.with_name("before.md").write_text(table(cases, args.entrant, args.revision))
 

@@ -62,10 +62,10 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         (:mod:`dpsvi.families.topics.seeds`).  Eta is not learned then.
     local_step : {"collapsed", "mean_field", "sparse"}, default="collapsed"
         How a document is explained by the current topics.  ``"mean_field"`` is the paper's eq.
-        (44), ``"collapsed"`` is stochastic CVB0 (Foulds et al. 2013): faster, and lower
-        perplexity on every corpus measured.  ``"sparse"`` is for a thousand topics and more: the
-        same with the 32 topics of a document that matter most, at a cost that hardly grows
-        with K (:mod:`dpsvi.models.lda.local_steps.sparse`).
+        (44), ``"collapsed"`` is stochastic CVB0 (Foulds et al. 2013): faster, and of lower
+        perplexity on text, not on documents drawn from far fewer than K topics.  ``"sparse"`` is
+        for a thousand topics and more: the same with the 32 topics of a document that matter
+        most, at a cost that hardly grows with K (:mod:`dpsvi.models.lda.local_steps.sparse`).
     warm_documents : bool, default=False
         Remember gamma of each document between passes (4 K bytes a document).
     keep_responsibilities : bool, default=False

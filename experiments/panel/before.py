@@ -57,7 +57,8 @@ def table(cases: list[dict], entrant: str, revision: str) -> str:
     lines = [
         f"# The panel, {entrant}: at {revision} and now", "",
         f"`python -m experiments.panel.before {revision} --entrant {entrant}`; held-out perplexity "
-        "with a model's own priors, medians over the seeds.", "",
+        "with a model's own priors, medians over the seeds. Fits of two threads that are run again "
+        "differ by chance, too.", "",
         f"Of {len(cases)} cases that changed {lower} are lower, "
         f"{statistics.mean(changes):+.2f} % on average ({min(changes):+.1f} to "
         f"{max(changes):+.1f} %).", "",

@@ -10,13 +10,7 @@ from dpsvi.errors import check_choice, check_flag, check_number
 from dpsvi.estimators.base import RUN_ATTRIBUTES, SVIEstimator
 from dpsvi.estimators.fitting import fit_method
 from dpsvi.evaluation import completion
-from dpsvi.families.topics.defaults import (
-    DECAY,
-    FEWEST,
-    MOST_PARTS,
-    WORKERS_A_PART,
-    Defaults,
-)
+from dpsvi.families.topics.defaults import DECAY, FEWEST, MOST_PARTS, WORKERS_A_PART, Defaults
 from dpsvi.families.topics.documents import Documents
 from dpsvi.families.topics.inference import Inference
 from dpsvi.families.topics.matrix import FLOAT, column_sums, split_documents

@@ -15,7 +15,7 @@ from dpsvi.training import schedules
 
 FEWEST = 4  # documents in a step, unless the corpus has fewer
 MOST_RATE = 0.3  # of the rates that do not fall: with more, the last few documents have all the say
-MOST_PARTS, WORKERS_A_PART = 8, 4  # of a batch that many workers share
+MOST_PARTS = 8  # of a batch that workers share
 DECAY = 0.7  # of the first rates
 SHORT = 30  # tokens a document, below which more passes are remembered
 LONG = 150  # and above which a document is explained by more iterations

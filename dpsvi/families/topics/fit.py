@@ -10,7 +10,7 @@ from dpsvi.errors import check_choice, check_flag, check_number
 from dpsvi.estimators.base import RUN_ATTRIBUTES, SVIEstimator
 from dpsvi.estimators.fitting import fit_method
 from dpsvi.evaluation import completion
-from dpsvi.families.topics.defaults import DECAY, FEWEST, MOST_PARTS, WORKERS_A_PART, Defaults
+from dpsvi.families.topics.defaults import DECAY, FEWEST, MOST_PARTS, Defaults
 from dpsvi.families.topics.documents import Documents
 from dpsvi.families.topics.inference import Inference
 from dpsvi.families.topics.matrix import FLOAT, column_sums, split_documents
@@ -96,8 +96,7 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         n_sharing, given = self._engine().n_sharing, (self.local_steps, self.max_batch_size)
         if n_sharing is None or given != (None, None) or not self._free_schedule():
             return 1
-        parts = n_sharing(self.cluster) // WORKERS_A_PART
-        return max(1, min(MOST_PARTS, parts, whole // FEWEST))
+        return max(1, min(MOST_PARTS, n_sharing(self.cluster), whole // FEWEST))
 
     def _parts(self, n_items, batch_size, stream=False) -> float:
         if stream or self.batch_size is not None or not self._free_schedule():

@@ -2,7 +2,9 @@
 
 `dpsvi.kernels.collapsed.OWN` is 2.  Here the collapsed step runs with other strengths on the
 corpora given, all else being equal; held-out perplexity (document completion, alpha .1) is written
-down.  The split is that of `experiments.panel`.
+down.  With ``--all-tokens`` each strength is tried twice: as it is, where a word's first token is
+left out and of the others those that repeat it, and with all tokens of a word left out.  The split
+is that of `experiments.panel`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dpsvi.kernels.jit import kernel
 from experiments.panel import corpora
 from experiments.panel.cells import FIXED_ALPHA, FIXED_ETA, main_topics
 from experiments.provenance import provenance
@@ -24,17 +27,24 @@ from experiments.provenance import provenance
 _PAIR = {"doc_topic_prior": FIXED_ALPHA, "topic_word_prior": FIXED_ETA}
 
 
-def fit(folder: Path, own: float, settings: dict) -> float:
+def fit(folder: Path, own: float, all_tokens: bool, settings: dict) -> float:
     """Perplexity after a fit with this strength; it is compiled in, hence a process for each."""
     from dpsvi import DPSVILDA
     from dpsvi.evaluation.completion import completion_perplexity
     from dpsvi.kernels import collapsed
 
     collapsed.OWN = own
+    if all_tokens:
+        collapsed.repetition = _one
     train, test = (corpora.load(folder, part) for part in ("train", "test"))
     lda = DPSVILDA(random_state=0, **settings).fit(train)
     topics = lda.components_.T.astype(np.float64)
     return completion_perplexity(topics / topics.sum(axis=0), test, FIXED_ALPHA).perplexity
+
+
+@kernel
+def _one(counts, length, held, total):
+    return counts.dtype.type(1)
 
 
 def main(arguments=None) -> None:
@@ -42,6 +52,7 @@ def main(arguments=None) -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.own_counts", description=__doc__)
     parser.add_argument("corpora", nargs="+", type=Path)
     parser.add_argument("--own", default="0,1,2,3,4")
+    parser.add_argument("--all-tokens", action="store_true", help="compare with these left out")
     parser.add_argument("--topics", type=int, help="K [50 or 100, by the corpus]")
     parser.add_argument("--passes", type=int, default=10)
     parser.add_argument("--documents", type=int, default=30_000)
@@ -64,24 +75,28 @@ def main(arguments=None) -> None:
             settings = {"n_components": topics, "max_iter": args.passes, "n_jobs": args.threads}
             settings |= _PAIR if args.fixed_pair else {}
             settings |= {"keep_responsibilities": True} if args.kept else {}
-            found = {own: _launch(parts, own, settings) for own in strengths}
+            found = {
+                f"{own:g}{', all tokens' * every}": _launch(parts, own, every, settings)
+                for own in strengths for every in range(1 + args.all_tokens)
+            }  # fmt: skip
         rows.append({"corpus": path.name.split(".")[1], **settings, "perplexity": found})
         print(json.dumps(rows[-1]), flush=True)
     args.out.mkdir(parents=True, exist_ok=True)
     stem = f"{'-'.join(row['corpus'] for row in rows)}-{args.topics or 'main'}-topics"
-    stem += "-fixed-pair" * args.fixed_pair + "-kept" * args.kept
-    head = f"| corpus | K | {' | '.join(f'{own:g}' for own in strengths)} |"
-    lines = [head, "|---" * (len(strengths) + 2) + "|"]
+    stem += "-all-tokens" * args.all_tokens + "-fixed-pair" * args.fixed_pair + "-kept" * args.kept
+    lines = [f"| corpus | K | {' | '.join(rows[0]['perplexity'])} |"]
+    lines.append("|---" * (len(rows[0]["perplexity"]) + 2) + "|")
     for row in rows:
-        cells = " | ".join(f"{value:.0f}" for value in row["perplexity"].values())
+        cells = " | ".join(f"{value:.4g}" for value in row["perplexity"].values())
         lines.append(f"| {row['corpus']} | {row['n_components']} | {cells} |")
     (args.out / f"{stem}.json").write_text(json.dumps({**source, "rows": rows}, indent=1) + "\n")
     (args.out / f"{stem}.md").write_text("\n".join(lines) + "\n")
 
 
-def _launch(folder, own, settings) -> float:
+def _launch(folder, own, all_tokens, settings) -> float:
     """`fit` in a process of its own, whose compiled code nobody else finds."""
-    call = f"experiments.own_counts.fit(Path({str(folder)!r}), {own}, {settings!r})"
+    given = f"Path({str(folder)!r}), {own}, {bool(all_tokens)}, {settings!r}"
+    call = f"experiments.own_counts.fit({given})"
     code = f"from pathlib import Path; import experiments.own_counts; print({call})"
     with tempfile.TemporaryDirectory() as cache:
         found = subprocess.run(

@@ -3,8 +3,9 @@
 The defaults of the topic models were chosen with the corpora of the panel in sight.  These are of
 other kinds: definitions, sayings, entries of an encyclopaedia, manuals in German, a handbook, code
 and pictures.  Their list, the way their words are counted and the numbers of topics were committed
-before the first fit.  Three more were added later, to see where defaults fail: texts with few
-different words, which are letters or signs, and documents that are drawn from few topics.
+before the first fit.  Four more were added later, to see where defaults fail: texts with few
+different words, which are letters or signs, and documents that are drawn from few topics, over many
+words and over few.
 `python -m experiments.panel FOLDER --out experiments/results/unseen` compares.
 
 Sources are fetched from Debian and PyPI and checked by their SHA-256; nothing of them is kept in
@@ -126,6 +127,7 @@ def main(argv=None) -> None:
         _write(folder, name, *count(_fetch(source), source.stop_words, source.pattern))
     _write(folder, "digits", *_digits())
     _write(folder, "drawn", *_drawn())
+    _write(folder, "few", *_few())
 
 
 def count(texts: Iterable[str], stop_words: str | None, pattern: str = WORDS):
@@ -159,6 +161,17 @@ def _drawn():
     topics = rng.dirichlet(np.full(500, 0.1), 10)
     proportions = rng.dirichlet(np.full(10, 0.1), 3_000)
     return csr_array(rng.multinomial(100, proportions @ topics)), [f"word{i}" for i in range(500)]
+
+
+def _few():
+    """Documents of 60 words, drawn from five topics over 30 words that differ in frequency."""
+    from scipy.sparse import csr_array
+
+    rng = np.random.default_rng(0)
+    frequency = 1 / np.arange(1, 31)
+    topics = np.array([rng.permutation(frequency / frequency.sum()) for _ in range(5)])
+    proportions = rng.dirichlet(np.full(5, 0.3), 3_000)
+    return csr_array(rng.multinomial(60, proportions @ topics)), [f"word{i}" for i in range(30)]
 
 
 def _fetch(source: Source) -> Iterable[str]:

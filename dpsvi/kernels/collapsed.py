@@ -9,11 +9,17 @@ solves an equation in which only the last norm is needed::
     gamma_dk = alpha_k + sum_w c_dw phi_dwk
 
 With OWN c = 1 this is exactly CVB0's exclusion of one token from its document: ``phi_k = (gamma_k -
-phi_k) b_k / norm``.  Here all c tokens of the word are left out, and OWN = 2 times: lam_wk holds
-them, too, from earlier visits, and what was remembered of those would be needed to take them out of
-it.  But no more than half of the document, prior included, is left out for one word: of a document
-of few different words nothing would be left, and the equation has no solution.
-`python -m experiments.own_counts` compares the strengths.
+phi_k) b_k / norm``.  Here it is left out OWN = 2 times: lam_wk holds it, too, from earlier visits,
+and what was remembered of those would be needed to take it out of it.  And so are the word's other
+tokens, those of them that are there because they repeat the first: in place of c::
+
+    1 + (c_dw - 1) repeats_d,   repeats_d = 1 - sum_w c_dw (N_d - 1) p_w / sum_w c_dw (c_dw - 1)
+
+with p_w the share of the word in all topics, and never less than 0.  In text nearly all repetitions
+are of that kind.  Where words are few, a word comes again because it is frequent; if all its tokens
+were left out, no word could draw its document to a topic, and all topics would stay alike.  No more
+than half of the document, prior included, is left out for one word: else the equation has no
+solution.  `python -m experiments.own_counts` compares the strengths.
 """
 
 from __future__ import annotations
@@ -39,33 +45,61 @@ def scratch(columns: int, longest: int) -> int:
 
 
 @inline_kernel
-def gather(rows, words, c, eta, word_prior, topic, block):
-    """``block_ik = lam_wk topic_k`` of the words of a document: read again in every sweep."""
+def gather(rows, words, counts, c, eta, word_prior, n_topics, topic, block):
+    """``block_ik = lam_wk topic_k`` of the words of a document: read again in every sweep.
+
+    Returns ``sum_w c_dw sum_k lam_wk``.
+    """
+    held = block.dtype.type(0)
     for i in range(words.shape[0]):
-        row, gathered = rows[words[i]], block[i]
+        row, gathered, tokens = rows[words[i]], block[i], block.dtype.type(0)
         if word_prior.shape[0]:
             prior = word_prior[words[i]]
             for k in range(topic.shape[0]):
                 gathered[k] = (block.dtype.type(prior[k]) + c * row[k]) * topic[k]
+                tokens += row[k]
+                held += counts[i] * block.dtype.type(prior[k])
         else:
             for k in range(topic.shape[0]):
                 gathered[k] = (eta + c * row[k]) * topic[k]
+                tokens += row[k]
+            held += counts[i] * eta * block.dtype.type(n_topics)
+        held += counts[i] * c * tokens
+    return held
 
 
 @inline_kernel
-def leave_own_out(most, counts, ratio, left, block):
-    """Leave each word's own count out of the document: ``block_i = b_i / (1 + own ratio_i b_i)``.
+def repetition(counts, length, held, total):
+    """Share of a document's repetitions that the words' shares in all topics do not explain.
+
+    `held` is what :func:`gather` returns, `total` the sum of lam.
+    """
+    real = counts.dtype.type
+    zero, one, found = real(0), real(1), real(0)
+    for i in range(counts.shape[0]):
+        found += counts[i] * max(counts[i] - one, zero)
+    if found == zero:
+        return one
+    return max(zero, one - held * max(length - one, zero) / (real(total) * found))
+
+
+@inline_kernel
+def leave_own_out(repeats, most, counts, ratio, left, block):
+    """Leave each word's own count out of the document: ``block_i = b_i / (1 + own_i b_i / norm)``.
 
     Without the share phi_k of a token, ``phi_k = (gamma_k - phi_k) b_k / norm`` and hence
     ``phi_k = gamma_k b_k / (norm + b_k)``: only the norm of the last sweep has to be known.
-    Here ``own`` is OWN, but no more than `most` tokens are left out for a word; `ratio` is
-    count / norm, and `left` the ``own ratio`` that is in `block` already: 0 at first.
+    Here ``own`` is OWN times the first token of the word and the share `repeats` of the others,
+    but no more than `most` tokens; `ratio` is count / norm, and `left` the ``own / norm`` that is
+    in `block` already: 0 at first.
     """
-    one, least = block.dtype.type(1), block.dtype.type(1e-6)
+    zero, one = block.dtype.type(0), block.dtype.type(1)
+    times, least = block.dtype.type(OWN), block.dtype.type(1e-6)
     for i in range(block.shape[0]):
         if counts[i] == 0:
             continue
-        row, now = block[i], min(block.dtype.type(OWN), most / counts[i]) * ratio[i]
+        own = times * (min(counts[i], one) + repeats * max(counts[i] - one, zero))
+        row, now = block[i], min(own, most) / counts[i] * ratio[i]
         more = now - left[i]  # as 1 / block_i = 1 / b_i + own ratio_i
         left[i] = now
         for k in range(row.shape[0]):
@@ -83,11 +117,12 @@ def add_assigned(stats, ids, ratio, weight, block):
 
 @inline_kernel
 def explain(
-    counts, alpha, prior, tol, n_sweeps, length, gamma, weight, total, ratio, left, block
+    counts, alpha, prior, tol, n_sweeps, length, repeats, gamma, weight, total, ratio, left, block
 ):  # fmt: skip
     """Iterate gamma of one document; leaves weight, ratio and block of the last sweep.
 
-    `prior` is the sum of alpha over all topics, those of the columns of `block` or more.
+    `prior` is the sum of alpha over all topics, those of the columns of `block` or more; `repeats`
+    comes from :func:`repetition`.
     """
     real = gamma.dtype.type
     tol = real(tol) * length
@@ -97,7 +132,7 @@ def explain(
         positions[i], left[i] = i, 0
     for sweep in range(n_sweeps):
         if sweep % EVERY == 1:
-            leave_own_out(most, counts, ratio, left, block)
+            leave_own_out(repeats, most, counts, ratio, left, block)
         copy(gamma, weight)
         fold(block, positions, counts, weight, total, ratio)
         change = real(0)
@@ -135,11 +170,11 @@ def explain_all(shared, scale, options, n_words, items, batch, work, evidence):
     n_topics = topic_sizes(
         options.alpha, options.eta, options.sizes, scale, n_words, work.totals, topic
     )
-    for k in range(n_columns):
-        topic[k] = real(1) / topic[k] if options.alpha[k] > 0 else real(0)
-    c, eta, prior = real(scale), real(options.eta), 0.0
+    c, eta, prior, size = real(scale), real(options.eta), 0.0, 0.0
     for k in range(n_columns):
         prior += options.alpha[k]
+        size += topic[k]
+        topic[k] = real(1) / topic[k] if options.alpha[k] > 0 else real(0)
     warm = shared.item_memory.shape[0] > 0
     for b in range(batch.shape[0]):
         d = batch[b]
@@ -159,9 +194,12 @@ def explain_all(shared, scale, options, n_words, items, batch, work, evidence):
             copy(shared.item_memory[d], gamma)
         else:
             start_even(options.alpha, length / real(n_topics), gamma)
-        gather(rows, words, c, eta, options.word_prior, topic, block)
+        held = gather(
+            rows, words, counts, c, eta, options.word_prior, n_topics, topic, block
+        )
+        repeats = repetition(counts, length, held, size)
         explain(
-            counts, options.alpha, prior, options.tol, options.n_sweeps, length,
+            counts, options.alpha, prior, options.tol, options.n_sweeps, length, repeats,
             gamma, weight, total, ratio, left, block,
         )  # fmt: skip
         add_assigned(work.stats, ids, ratio, weight, block)

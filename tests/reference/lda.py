@@ -108,19 +108,32 @@ def mean_field_step(ids, counts, lam, alpha, n_sweeps, tol, gamma):
     return gamma, assigned
 
 
+def unexpected_repetition(ids, counts, lam):
+    """Share of the pairs of equal tokens of a document beyond those expected of its words."""
+    pairs = (counts * np.maximum(counts - 1, 0)).sum()
+    share = lam[:, ids].sum(axis=0) / lam.sum()
+    expected = (counts * max(counts.sum() - 1, 0) * share).sum()
+    return max(0.0, 1 - expected / pairs) if pairs else 1.0
+
+
 def collapsed_step(
-    ids, counts, lam, alpha, n_sweeps, tol, gamma, own=2.0, every=3, prior=None
+    ids, counts, lam, alpha, n_sweeps, tol, gamma, own=2.0, every=3, prior=None, repeats=None
 ):  # fmt: skip
     """CVB0 without a word's own count in its document, `own` times.
 
     With b = lam / sum lam, phi = (gamma - own c phi) b / norm is phi = gamma b / (norm + own c b).
+    In place of c stand the first token and the share `repeats` of the others: as many pairs of
+    equal tokens as the words' shares in all topics do not lead one to expect.
     The norm is that of the last sweep, and is put in again every few sweeps.  For one word no more
     is left out than half of the document, `prior` included, the sum of alpha by default.
     """
     prior = alpha.sum() if prior is None else prior
+    if repeats is None:
+        repeats = unexpected_repetition(ids, counts, lam)
     b = normalised(lam)[:, ids].T
     block, norm, assigned = b, np.ones(len(ids)), np.zeros((len(ids), len(lam)))
-    left_out = np.minimum(own * counts, (counts.sum() + prior) / 2)  # tokens
+    counted = np.minimum(counts, 1) + repeats * np.maximum(counts - 1, 0)
+    left_out = np.minimum(own * counted, (counts.sum() + prior) / 2)  # tokens
     for sweep in range(n_sweeps):
         if sweep % every == 1:
             block = b / (1 + (left_out / norm)[:, None] * b)
@@ -150,6 +163,7 @@ def sparse_step(ids, counts, lam, alpha, n_sweeps, tol, gamma, listed=8, few=32)
     gamma[topics], assigned[:, topics] = collapsed_step(
         ids, counts, lam[topics], alpha[topics], n_sweeps, tol,
         alpha[topics] + counts.sum() / len(topics), prior=alpha.sum(),
+        repeats=unexpected_repetition(ids, counts, lam),
     )  # fmt: skip
     return gamma, assigned
 

@@ -17,7 +17,7 @@ STEP = 2.0  # between the concentrations that are compared
 RANGE = 64.0  # the one learned is within this factor of the one that was used
 SURE = 2.0  # standard errors by which a concentration must be worse to be out of the question
 NOISE = 0.01  # nats a token; beyond a concentration that is worse by so much no other is looked at
-TOO_SMALL = 2.0  # factor between the best for new documents and for those of the fit
+MANY_TOKENS = 5.0  # for each word and topic: half way between topics of few tokens and of many
 ETA_RANGE = 4.0  # a learned eta is within this factor of the one that was used
 
 
@@ -26,7 +26,7 @@ def learned_concentration(state, items, shares, used, rng, n_jobs=1) -> float:
 
     With a document's own counts in the topics, each looks as if it had a topic of its own, and the
     answer would be far too small.  The other documents' topics still know of it, a little, so that
-    the best is too small, by about a factor of two: twice the best is taken.
+    the best is too small, by the factor :func:`too_small`.
 
     A few documents tell which concentrations are out of the question; more are asked, twice as many
     each time, until they tell one from all others.
@@ -52,7 +52,18 @@ def learned_concentration(state, items, shares, used, rng, n_jobs=1) -> float:
             total: np.append(found, part.log_likelihoods(total * shares))
             for total, found in known.items()
         }
-    return min(TOO_SMALL * max(known, key=lambda total: known[total].sum()), used * RANGE)
+    best = max(known, key=lambda total: known[total].sum())
+    return min(too_small(without.tokens_a_word(shares)) * best, used * RANGE)
+
+
+def too_small(tokens_a_word: float) -> float:
+    """How many times too small an alpha is that is best for the documents of a fit.
+
+    A document is in the topics by way of others, which it led there.  Topics that rest on few
+    tokens know most of it: the factor falls from 2 to 1 the more tokens there are for each word and
+    topic.  `python -m experiments.learned_alpha` compares it with the best for new documents.
+    """
+    return 1 + 1 / (1 + tokens_a_word / MANY_TOKENS)
 
 
 def _first_round(part, shares, used) -> dict[float, np.ndarray]:

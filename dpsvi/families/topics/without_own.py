@@ -58,6 +58,12 @@ class WithoutOwn:
     def __len__(self):
         return len(self.chosen)
 
+    def tokens_a_word(self, shares) -> float:
+        """Tokens of the fit for each word and topic; topics count by their `shares` of alpha."""
+        n_words = self.state.model.shape[0] - self.state.model.common_rows
+        n_topics = 1 / float(np.square(shares).sum())  # K, where shares are equal
+        return float(self.items.value.sum(dtype=np.float64)) / (n_topics * n_words)
+
     def part(self, first: int, last: int) -> Part:
         """Documents [first, last), or fewer at the end."""
         offsets = self.seen.offsets[first : last + 1]

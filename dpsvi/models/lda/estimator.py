@@ -47,8 +47,9 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         Number of topics K, 1 to 65,535.
     doc_topic_prior : float, array of shape (n_components,), "auto" or None, default="auto"
         Dirichlet prior alpha of the topic proportions, > 0.  None is ``5 / n_components``, at
-        most 0.5; ``"auto"`` fits topics with that, then learns it: twice the value that explains
-        the documents of the fit best, since topics know of these and ask for too small a value
+        most 0.5; ``"auto"`` fits topics with that, then learns it: one to two times the value that
+        explains the documents of the fit best, since topics know of these and ask for too small a
+        value, the more so the fewer tokens they rest on
         (:mod:`dpsvi.families.topics.learned_priors`).
     topic_word_prior : float, array, "auto" or None, default=None
         Dirichlet prior eta of the words of a topic, > 0.  None is ``2 / n_components`` for the

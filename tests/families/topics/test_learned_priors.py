@@ -5,13 +5,15 @@ import pytest
 from reference.lda import TopicCorpus, collapsed_step, documents_of
 from scipy.special import gammaln
 
-from dpsvi import DPSVIHDP, DPSVILDA
+from dpsvi import DPSVIHDP, DPSVILDA, as_corpus
+from dpsvi.evaluation.completion import completion_perplexity
 from dpsvi.families.topics import learned_priors
 from dpsvi.families.topics.learned_priors import (
     RANGE,
     fixed_point_eta,
     learned_concentration,
     learned_eta,
+    too_small,
 )
 from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.families.topics.without_own import WithoutOwn
@@ -119,7 +121,7 @@ def test_documents_of_one_token_say_nothing(n_topics):
     ],
 )
 def test_twice_the_best_concentration_is_taken(perplexities, expected, monkeypatch):
-    """Topics know of the documents that they are judged by."""
+    """Topics of few tokens know of the documents that they are judged by."""
 
     class Without:
         n_hidden = 1000.0
@@ -129,6 +131,9 @@ def test_twice_the_best_concentration_is_taken(perplexities, expected, monkeypat
 
         def __len__(self):
             return 10
+
+        def tokens_a_word(self, shares):
+            return 0.0
 
         def part(self, first, last):
             return self
@@ -140,6 +145,34 @@ def test_twice_the_best_concentration_is_taken(perplexities, expected, monkeypat
     monkeypatch.setattr(learned_priors, "WithoutOwn", Without)
     found = learned_concentration(None, None, np.full(2, 0.5), 5.0, None)
     assert found == 5 * expected
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.3, 1.0])
+def test_topics_of_many_tokens_ask_for_the_right_alpha(alpha):
+    """Few words and many documents: what the fit's documents want is what new ones want."""
+    drawn = TopicCorpus(5, 60, n_documents=3000, n_tokens=60, alpha=alpha, seed=2)
+    lda = DPSVILDA(5, max_iter=20, random_state=0).fit(drawn.counts[:2000])
+    topics = np.ascontiguousarray(lda.components_.T / lda.components_.sum(axis=1))
+    test, learned = as_corpus(drawn.counts[2000:]), lda.doc_topic_prior_[0]
+
+    def perplexity(prior):
+        return completion_perplexity(topics, test, prior).perplexity
+
+    best = min(perplexity(learned * 2.0**i) for i in (-2, -1, -0.5, 0, 0.5, 1, 2))
+    assert perplexity(learned) < 1.005 * best
+    assert perplexity(2 * learned) > perplexity(learned), "which twice as much would not be"
+
+
+def test_factor_goes_by_the_topics_in_use(corpus):
+    """A topic that no document is expected to have shares its tokens with no other."""
+    state = DPSVILDA(5, max_iter=1, random_state=0).fit(corpus)._state
+    items = items_of(corpus)
+    without = WithoutOwn(state, items, 5, np.random.default_rng(0))
+    per_word = items.value.sum() / corpus.n_features
+    assert without.tokens_a_word(np.full(5, 0.2)) == pytest.approx(per_word / 5)
+    assert without.tokens_a_word(np.array([0.5, 0.5, 0, 0, 0])) == pytest.approx(per_word / 2)
+    factors = [too_small(tokens) for tokens in (0, 0.1, 1, 10, 1e9)]
+    assert factors[0] == 2 and factors[-1] == pytest.approx(1) and factors == sorted(factors)[::-1]
 
 
 def test_documents_are_asked_until_they_tell_the_best(monkeypatch):
@@ -154,6 +187,9 @@ def test_documents_are_asked_until_they_tell_the_best(monkeypatch):
 
         def __len__(self):
             return 2000
+
+        def tokens_a_word(self, shares):
+            return 0.0
 
         def part(self, first, last):
             self.span = slice(first, last)

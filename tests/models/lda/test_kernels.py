@@ -13,6 +13,7 @@ from reference.lda import (
     local_step,
     normalised,
     statistics,
+    unexpected_repetition,
 )
 from scipy.special import logsumexp, psi
 
@@ -157,14 +158,19 @@ def test_warm_documents_go_on_from_their_last_gamma(corpus, lam, kind):
 
 
 def test_own_counts_are_left_out_of_the_document(corpus, lam):
-    """Where the sweeps end, phi is explained by the other words of its document, twice over."""
+    """Where the sweeps end, phi is explained by the other words of its document, twice over.
+
+    Of the tokens of a word the first is left out, and others as far as they only repeat it.
+    """
     d = 17
     ids, counts = documents_of(corpus)[d]
+    repeats = unexpected_repetition(ids, counts, lam)
+    assert 0 < repeats < 1 and counts.max() > 1
     model = lda("collapsed", corpus.n_features, n_sweeps=600, warm_documents=True)
     step = Step(corpus, model, lam)
     assigned = step([d])[ids, :K].astype(np.float64)
     gamma, phi = step.gamma[d, :K].astype(np.float64), assigned / counts[:, None]
-    others = gamma - 2 * assigned
+    others = gamma - 2 * (1 + (counts - 1) * repeats)[:, None] * phi
     assert np.all(others > 0)
     expected = normalised(others * normalised(lam.astype(np.float64))[:, ids].T)
     np.testing.assert_allclose(phi, expected, rtol=2e-3, atol=2e-4)

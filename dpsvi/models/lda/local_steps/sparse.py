@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsvi.kernels.collapsed import explain
+from dpsvi.kernels.collapsed import explain, repetition
 from dpsvi.kernels.fold import options_of, start_even, topic_sizes
 from dpsvi.kernels.jit import inline_kernel, kernel
 from dpsvi.models.lda.local_steps import collapsed
@@ -31,7 +31,8 @@ DEFAULTS = collapsed.DEFAULTS._replace(sweeps=20, more_sweeps=1.0, stream_sweeps
 FEW = 32  # topics of a document
 LISTED = 8  # topics in the list of a word
 LOOK = 16
-_RECORD = 2 + 2 * LISTED  # of a word: visits until it is looked at, how many these were, its list
+# Of a word: visits until it is looked at, how many these were, its list, the sum of its lam.
+_RECORD = 3 + 2 * LISTED
 
 
 def fields(n_words: int, n_columns: int) -> dict:
@@ -43,7 +44,7 @@ def fields(n_words: int, n_columns: int) -> dict:
 
 
 @kernel
-def _look(row, prior, eta, c, topic, share, record):
+def _look(row, prior, eta, c, n_topics, topic, share, record):
     """List the topics in which a word is most probable, with their shares of all topics.
 
     `prior` holds the eta of the word in each topic where it has some of its own; `share` is
@@ -58,7 +59,9 @@ def _look(row, prior, eta, c, topic, share, record):
         for k in range(topic.shape[0]):
             share[k] = (eta + c * row[k]) * topic[k]
             total += share[k]
-    ids, shares = record[2 : 2 + LISTED], record[2 + LISTED :]
+    smooth = share.dtype.type(prior.sum()) if prior.shape[0] else eta * share.dtype.type(n_topics)
+    record[2 + 2 * LISTED] = smooth + c * row.sum()
+    ids, shares = record[2 : 2 + LISTED], record[2 + LISTED : 2 + 2 * LISTED]
     least, place, n = share.dtype.type(0), 0, 0
     for k in range(LISTED):
         shares[k] = 0.0
@@ -103,14 +106,16 @@ def _first(found, votes, n, most):
 
 
 @inline_kernel
-def _vote(words, counts, rows, word_prior, eta, c, topic, share, records, votes, found):
+def _vote(
+    words, counts, rows, word_prior, eta, c, n_topics, topic, share, records, votes, found
+):  # fmt: skip
     """Choose the topics of a document, `found` up to the number that is returned."""
     n, none = 0, word_prior.reshape(word_prior.size)[:0]
     for i in range(words.shape[0]):
         record = records[words[i]]
         if record[0] <= 0:
             prior = word_prior[words[i]] if word_prior.shape[0] else none
-            _look(rows[words[i]], prior, eta, c, topic, share, record)
+            _look(rows[words[i]], prior, eta, c, n_topics, topic, share, record)
             record[1] = min(2 * record[1] + 1, topic.shape[0] / LOOK)
             record[0] = record[1]
         record[0] -= 1
@@ -162,8 +167,10 @@ def local(shared, scale, hyper, items, batch, work):
     ratios = rest[(5 + longest) * FEW :][: 2 * longest].reshape((2, longest))
     records = work.kept.reshape((n_words, _RECORD))
     found = np.empty(max(FEW, longest * LISTED), np.int32)
-    topic_sizes(options.alpha, options.eta, options.sizes, scale, n_words, work.totals, topic)
-    prior = real(options.alpha.sum())
+    n_topics = topic_sizes(
+        options.alpha, options.eta, options.sizes, scale, n_words, work.totals, topic
+    )
+    prior, all_sizes = real(options.alpha.sum()), topic.sum()
     for k in range(n_columns):
         topic[k] = real(1) / topic[k] if options.alpha[k] > 0 else real(0)
         votes[k] = 0
@@ -177,18 +184,22 @@ def local(shared, scale, hyper, items, batch, work):
         block, left = blocks[: stop - start], ratios[1, : stop - start]
         ratio = ratios[0, : stop - start]
         most = _vote(
-            words, counts, rows, options.word_prior, eta, c, topic, share, records, votes, found
-        )
+            words, counts, rows, options.word_prior, eta, c, n_topics, topic, share, records, votes,
+            found,
+        )  # fmt: skip
         for j in range(FEW):
             alpha[j] = options.alpha[found[j]] if j < most else 0
             size[j] = topic[found[j]] if j < most else 0
             found[j] = found[j] if j < most else 0
         _gather(words, rows, options.word_prior, eta, c, found, size, block)
-        length = counts.sum()
+        length, held = counts.sum(), 0.0
+        for i in range(stop - start):
+            held += counts[i] * records[words[i], 2 + 2 * LISTED]
+        repeats = repetition(counts, length, real(held), all_sizes)
         start_even(alpha, length / real(most), gamma)
         explain(
-            counts, alpha, prior, options.tol, options.n_sweeps, length, gamma, weight, total,
-            ratio, left, block,
+            counts, alpha, prior, options.tol, options.n_sweeps, length, repeats, gamma, weight,
+            total, ratio, left, block,
         )  # fmt: skip
         for i in range(stop - start):
             stats, columns, b = work.stats[n], work.columns[n], block[i]

@@ -15,12 +15,11 @@ MODELS = [
     (DPSVILDA, {"keep_responsibilities": True}),
     (DPSVIHDP, {"local_step": "collapsed"}),
 ]
+WEAK = "a weakness: the bound of this step would rather have one topic"
 
 
-@pytest.mark.parametrize("n_words, n_tokens", [(10, 30), (30, 60), (30, 500), (200, 20)])
-@pytest.mark.parametrize("estimator, settings", MODELS)
-def test_topics_of_few_words_are_found(estimator, settings, n_words, n_tokens):
-    """New documents are explained nearly as well as by the topics that they were drawn from."""
+def share_found(estimator, settings, n_words, n_tokens):
+    """How much of what topics explain of new documents a model explains: 0 for word counts."""
     n_topics = 3 if n_words == 10 else 5
     drawn = TopicCorpus(n_topics, n_words, 2500, n_tokens, ALPHA, seed=2)
     train, test = drawn.counts[:2000], as_corpus(drawn.counts[2000:])
@@ -28,7 +27,18 @@ def test_topics_of_few_words_are_found(estimator, settings, n_words, n_tokens):
     model = estimator(most, max_iter=20, random_state=0, **settings).fit(train)
     truth = completion_perplexity(np.ascontiguousarray(drawn.topics.T), test, ALPHA).perplexity
     found = model.evaluate(test)
-    share = np.log(found.unigram_perplexity / found.perplexity) / np.log(
-        found.unigram_perplexity / truth
-    )
-    assert share > 0.6, "of what topics explain"
+    gain = np.log(found.unigram_perplexity / found.perplexity)
+    return gain / np.log(found.unigram_perplexity / truth)
+
+
+@pytest.mark.parametrize("n_words, n_tokens", [(10, 30), (30, 60), (30, 500), (200, 20)])
+@pytest.mark.parametrize("estimator, settings", MODELS)
+def test_topics_of_few_words_are_found(estimator, settings, n_words, n_tokens):
+    """New documents are explained nearly as well as by the topics that they were drawn from."""
+    assert share_found(estimator, settings, n_words, n_tokens) > 0.6
+
+
+@pytest.mark.xfail(reason=WEAK, strict=True)
+def test_the_mean_field_hdp_finds_them_too():
+    """It may end without any topic."""
+    assert share_found(DPSVIHDP, {"local_step": "mean_field"}, 30, 60) > 0.6

@@ -134,11 +134,16 @@ def fits(points, documents):
 
 @pytest.mark.parametrize("name", FITS)
 def test_components_of_independent_starts_are_to_be_matched(name, fits, monkeypatch):
-    """The mean is as good as the best fit; of components as they come it is worse than any."""
+    """The mean is as good as the best fit; of components of other places it is worse than any.
+
+    As they come, they may belong together by chance: the HDP's do here with every start.
+    """
     several, X = fits[name]
     scores = [estimator.score(X) for estimator in several]
     assert mean_of(several).score(X) > max(scores) - 0.005 * abs(max(scores))
-    monkeypatch.setattr(averaging, "matching", lambda first, other: np.arange(FITS[name][2]))
+    monkeypatch.setattr(
+        averaging, "matching", lambda first, other: np.roll(matching(first, other), 1)
+    )
     assert mean_of(several).score(X) < min(scores) - 0.005 * abs(min(scores))
 
 

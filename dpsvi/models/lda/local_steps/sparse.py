@@ -32,7 +32,8 @@ FEW = 32  # topics of a document
 LISTED = 8  # topics in the list of a word
 LOOK = 16
 # Of a word: visits until it is looked at, how many these were, its list, the sum of its lam.
-_RECORD = 3 + 2 * LISTED
+_SUM = 2 + 2 * LISTED
+_RECORD = _SUM + 1
 
 
 def fields(n_words: int, n_columns: int) -> dict:
@@ -60,8 +61,8 @@ def _look(row, prior, eta, c, n_topics, topic, share, record):
             share[k] = (eta + c * row[k]) * topic[k]
             total += share[k]
     smooth = share.dtype.type(prior.sum()) if prior.shape[0] else eta * share.dtype.type(n_topics)
-    record[2 + 2 * LISTED] = smooth + c * row.sum()
-    ids, shares = record[2 : 2 + LISTED], record[2 + LISTED : 2 + 2 * LISTED]
+    record[_SUM] = smooth + c * row.sum()
+    ids, shares = record[2 : 2 + LISTED], record[2 + LISTED : _SUM]
     least, place, n = share.dtype.type(0), 0, 0
     for k in range(LISTED):
         shares[k] = 0.0
@@ -194,7 +195,7 @@ def local(shared, scale, hyper, items, batch, work):
         _gather(words, rows, options.word_prior, eta, c, found, size, block)
         length, held = counts.sum(), 0.0
         for i in range(stop - start):
-            held += counts[i] * records[words[i], 2 + 2 * LISTED]
+            held += counts[i] * records[words[i], _SUM]
         repeats = repetition(counts, length, real(held), all_sizes)
         start_even(alpha, length / real(most), gamma)
         explain(

@@ -20,6 +20,18 @@ are of that kind.  Where words are few, a word comes again because it is frequen
 were left out, no word could draw its document to a topic, and all topics would stay alike.  No more
 than half of the document, prior included, is left out for one word: else the equation has no
 solution.  `python -m experiments.own_counts` compares the strengths.
+
+With means of theta a document keeps a little of many topics, which then stay mixtures of what they
+could tell apart.  So in the equation for phi there stands, in place of gamma_dk::
+
+    gamma_dk^2 / (gamma_dk + h_dk),      h_dk = SHARP t / (t + MANY_TOKENS) (1 - SHORT / N_d) a_k
+
+About gamma - h where gamma is large: exp(psi(gamma)), as mean field has it, is about gamma - 1/2,
+and the mode of a Dirichlet has gamma - 1.  Topics that rest on few tokens would learn single
+documents by it, hence t, the tokens for each word and topic; and h is 0 in documents of up to SHORT
+tokens.  a_k = alpha_k sum_j alpha_j / sum_j alpha_j^2 is 1 where all alphas are equal; where not,
+topics that are still alike keep the proportions of their alphas.  `python -m experiments.sharpness`
+compares strengths.
 """
 
 from __future__ import annotations
@@ -36,6 +48,9 @@ from dpsvi.kernels.fold import (
 from dpsvi.kernels.jit import copy, inline_kernel, template
 
 OWN = 2.0  # how many times a word's own count is left out of its document
+SHARP = 3.0  # tokens that a topic gets less of a document, where topics rest on many tokens
+MANY_TOKENS = 5.0  # for each word and topic: half way between topics of few tokens and of many
+SHORT = 10.0  # tokens of a document
 EVERY = 3  # sweeps between two times that it is reckoned anew; the first sweep is without
 
 
@@ -84,6 +99,20 @@ def repetition(counts, length, held, total):
 
 
 @inline_kernel
+def sharpness(alpha, size, n_words):
+    """How many tokens less the topics get of a long document, for each unit of alpha.
+
+    `size` is the sum of lam, over `n_words` words.
+    """
+    total, squares = 0.0, 0.0
+    for k in range(alpha.shape[0]):
+        total += alpha[k]
+        squares += alpha[k] * alpha[k]
+    tokens = size * squares / (total * total * n_words)
+    return SHARP * tokens / (tokens + MANY_TOKENS) * total / squares
+
+
+@inline_kernel
 def leave_own_out(repeats, most, counts, ratio, left, block):
     """Leave each word's own count out of the document: ``block_i = b_i / (1 + own_i b_i / norm)``.
 
@@ -117,23 +146,29 @@ def add_assigned(stats, ids, ratio, weight, block):
 
 @inline_kernel
 def explain(
-    counts, alpha, prior, tol, n_sweeps, length, repeats, gamma, weight, total, ratio, left, block
+    counts, alpha, prior, tol, n_sweeps, length, repeats, sharp, gamma, weight, total, ratio, left,
+    block,
 ):  # fmt: skip
     """Iterate gamma of one document; leaves weight, ratio and block of the last sweep.
 
     `prior` is the sum of alpha over all topics, those of the columns of `block` or more; `repeats`
-    comes from :func:`repetition`.
+    comes from :func:`repetition`, `sharp` from :func:`sharpness`.
     """
     real = gamma.dtype.type
     tol = real(tol) * length
-    most = real(0.5) * (length + real(prior))
-    positions = np.empty(counts.shape[0], np.int64)
+    less = real(sharp) * max(real(0), real(1) - real(SHORT) / length)
+    least = real(1e-30)  # columns of padding have no gamma
+    positions, most = np.empty(counts.shape[0], np.int64), real(0)
     for i in range(counts.shape[0]):
         positions[i], left[i] = i, 0
     for sweep in range(n_sweeps):
         if sweep % EVERY == 1:
             leave_own_out(repeats, most, counts, ratio, left, block)
-        copy(gamma, weight)
+        lost = real(0)
+        for k in range(gamma.shape[0]):
+            weight[k] = gamma[k] * (gamma[k] / max(gamma[k] + less * real(alpha[k]), least))
+            lost += gamma[k] - weight[k]
+        most = real(0.5) * (length + real(prior) - lost)
         fold(block, positions, counts, weight, total, ratio)
         change = real(0)
         for k in range(gamma.shape[0]):
@@ -175,6 +210,7 @@ def explain_all(shared, scale, options, n_words, items, batch, work, evidence):
         prior += options.alpha[k]
         size += topic[k]
         topic[k] = real(1) / topic[k] if options.alpha[k] > 0 else real(0)
+    sharp = sharpness(options.alpha, size, n_words)
     warm = shared.item_memory.shape[0] > 0
     for b in range(batch.shape[0]):
         d = batch[b]
@@ -199,7 +235,7 @@ def explain_all(shared, scale, options, n_words, items, batch, work, evidence):
         )
         repeats = repetition(counts, length, held, size)
         explain(
-            counts, options.alpha, prior, options.tol, options.n_sweeps, length, repeats,
+            counts, options.alpha, prior, options.tol, options.n_sweeps, length, repeats, sharp,
             gamma, weight, total, ratio, left, block,
         )  # fmt: skip
         add_assigned(work.stats, ids, ratio, weight, block)

@@ -116,28 +116,42 @@ def unexpected_repetition(ids, counts, lam):
     return max(0.0, 1 - expected / pairs) if pairs else 1.0
 
 
+def taken_less(counts, lam, alpha, most=3.0, many=5.0, short=10.0):
+    """How many tokens of a document each topic gets less, (K,): as its alpha is, `most` at most."""
+    n_topics = alpha.sum() ** 2 / (alpha**2).sum()
+    tokens = lam.sum() / (lam.shape[1] * n_topics)  # for each word and topic
+    less = most * tokens / (tokens + many) * max(0.0, 1 - short / counts.sum())
+    return less * n_topics * alpha / alpha.sum()
+
+
 def collapsed_step(
-    ids, counts, lam, alpha, n_sweeps, tol, gamma, own=2.0, every=3, prior=None, repeats=None
+    ids, counts, lam, alpha, n_sweeps, tol, gamma, own=2.0, every=3, prior=None, repeats=None,
+    less=None,
 ):  # fmt: skip
     """CVB0 without a word's own count in its document, `own` times.
 
     With b = lam / sum lam, phi = (gamma - own c phi) b / norm is phi = gamma b / (norm + own c b).
     In place of c stand the first token and the share `repeats` of the others: as many pairs of
     equal tokens as the words' shares in all topics do not lead one to expect.
+    And gamma is gamma^2 / (gamma + less) there, that of topics that have little is small.
     The norm is that of the last sweep, and is put in again every few sweeps.  For one word no more
     is left out than half of the document, `prior` included, the sum of alpha by default.
     """
     prior = alpha.sum() if prior is None else prior
     if repeats is None:
         repeats = unexpected_repetition(ids, counts, lam)
+    less = taken_less(counts, lam, alpha) if less is None else less
     b = normalised(lam)[:, ids].T
     block, norm, assigned = b, np.ones(len(ids)), np.zeros((len(ids), len(lam)))
     counted = np.minimum(counts, 1) + repeats * np.maximum(counts - 1, 0)
-    left_out = np.minimum(own * counted, (counts.sum() + prior) / 2)  # tokens
+    document = 0.0
     for sweep in range(n_sweeps):
         if sweep % every == 1:
+            left_out = np.minimum(own * counted, document / 2)  # tokens
             block = b / (1 + (left_out / norm)[:, None] * b)
-        phi = gamma * block
+        weight = gamma**2 / (gamma + less)
+        document = counts.sum() + prior - (gamma - weight).sum()
+        phi = weight * block
         norm = phi.sum(axis=1)
         assigned = (counts / norm)[:, None] * phi
         last, gamma = gamma, alpha + assigned.sum(axis=0)
@@ -164,6 +178,7 @@ def sparse_step(ids, counts, lam, alpha, n_sweeps, tol, gamma, listed=8, few=32)
         ids, counts, lam[topics], alpha[topics], n_sweeps, tol,
         alpha[topics] + counts.sum() / len(topics), prior=alpha.sum(),
         repeats=unexpected_repetition(ids, counts, lam),
+        less=taken_less(counts, lam, alpha)[topics],
     )  # fmt: skip
     return gamma, assigned
 

@@ -1,8 +1,9 @@
 """``python as_release_0_1.py FOLDER``: go on from a checkpoint as release 0.1.0 would have.
 
-That release gave every document seven iterations and left all tokens of a word out of its document.
-The latter is compiled in, so the process wants a folder of its own for compiled code.  Prints how
-far the topics of the fit that goes on are from those of one that was never interrupted.
+That release gave every document seven iterations, left all tokens of a word out of its document and
+had no SHARP.  The latter two are compiled in, so the process wants a folder of its own for compiled
+code.  Prints how far the topics of the fit that goes on are from those of one that was never
+interrupted.
 """
 
 import json
@@ -23,7 +24,7 @@ def _all_repeat(counts, length, held, total):
 
 
 if __name__ == "__main__":
-    collapsed.repetition = _all_repeat
+    collapsed.repetition, collapsed.SHARP = _all_repeat, 0.0
     estimator.DEFAULTS["collapsed"] = estimator.DEFAULTS["collapsed"]._replace(more_sweeps=1.0)
     corpus = TopicCorpus(3, n_words=40, n_documents=60, n_tokens=30, alpha=0.1, seed=0).corpus()
     settings = dict(n_components=3, batch_size=10, max_iter=4, random_state=0)

@@ -13,6 +13,7 @@ from reference.lda import (
     local_step,
     normalised,
     statistics,
+    taken_less,
     unexpected_repetition,
 )
 from scipy.special import logsumexp, psi
@@ -170,11 +171,13 @@ def test_own_counts_are_left_out_of_the_document(corpus, lam):
     step = Step(corpus, model, lam)
     assigned = step([d])[ids, :K].astype(np.float64)
     gamma, phi = step.gamma[d, :K].astype(np.float64), assigned / counts[:, None]
-    others = gamma - 2 * (1 + (counts - 1) * repeats)[:, None] * phi
+    less = taken_less(counts, lam, np.full(K, ALPHA))
+    weight = gamma**2 / (gamma + less)
+    others = weight - 2 * (1 + (counts - 1) * repeats)[:, None] * phi
     assert np.all(others > 0)
     expected = normalised(others * normalised(lam.astype(np.float64))[:, ids].T)
     np.testing.assert_allclose(phi, expected, rtol=2e-3, atol=2e-4)
-    with_own = normalised(gamma * normalised(lam.astype(np.float64))[:, ids].T)
+    with_own = normalised(weight * normalised(lam.astype(np.float64))[:, ids].T)
     assert np.abs(phi - with_own).max() > 0.05, "which makes a difference"
 
 

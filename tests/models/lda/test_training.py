@@ -142,7 +142,7 @@ def test_partial_fit_of_chunks_is_as_good_as_one_pass(known, chunk):
     """Of unknown length, or of a known one: the latter is only the most that N can be."""
     corpus = known.corpus()
     one, parts = [], []
-    for seed in range(8):
+    for seed in range(24):
         settings = dict(n_components=5, doc_topic_prior=None, random_state=seed)
         one.append(DPSVILDA(max_iter=1, **settings).fit(corpus).score(corpus))
         streams = DPSVILDA(**settings), DPSVILDA(total_samples=len(corpus), **settings)

@@ -1,6 +1,6 @@
 """``python -m experiments.sharpness CORPORA``: how much less of a document minor topics should get.
 
-`dpsvi.kernels.collapsed.SHARP` is 3.  Here LDA and the HDP run with other strengths on the corpora
+`dpsvi.kernels.collapsed.SHARP` is 2.  Here LDA and the HDP run with other strengths on the corpora
 given, all else being the defaults; held-out perplexity (document completion, with the priors that a
 fit has learned) is written down, in percent of what it is with strength 0.  The split is that of
 `experiments.panel`.
@@ -84,7 +84,7 @@ def main(argv=None) -> None:
     argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(prog="python -m experiments.sharpness", description=__doc__)
     parser.add_argument("corpora", nargs="+", type=Path)
-    parser.add_argument("--sharp", default="0,3", help="strengths, the first is 0 [%(default)s]")
+    parser.add_argument("--sharp", default="0,2", help="strengths, the first is 0 [%(default)s]")
     parser.add_argument("--models", default="20,100,400,hdp", help="K of LDA, or hdp [%(default)s]")
     parser.add_argument("--passes", type=int, default=15)
     parser.add_argument("--documents", type=int, default=8000, help="at most [%(default)s]")

@@ -24,14 +24,18 @@ solution.  `python -m experiments.own_counts` compares the strengths.
 With means of theta a document keeps a little of many topics, which then stay mixtures of what they
 could tell apart.  So in the equation for phi there stands, in place of gamma_dk::
 
-    gamma_dk^2 / (gamma_dk + h_dk),      h_dk = SHARP t / (t + MANY_TOKENS) (1 - SHORT / N_d) a_k
+    gamma_dk^2 / (gamma_dk + h_dk),      h_dk = SHARP t / (t + MANY_TOKENS) (1 - SHORT / N_d) a_dk
 
 About gamma - h where gamma is large: exp(psi(gamma)), as mean field has it, is about gamma - 1/2,
 and the mode of a Dirichlet has gamma - 1.  Topics that rest on few tokens would learn single
 documents by it, hence t, the tokens for each word and topic; and h is 0 in documents of up to SHORT
-tokens.  a_k = alpha_k sum_j alpha_j / sum_j alpha_j^2 is 1 where all alphas are equal; where not,
-topics that are still alike keep the proportions of their alphas.  `python -m experiments.sharpness`
-compares strengths.
+tokens.  a_dk is 1 where all alphas are equal; where not::
+
+    a_dk = 1 - few_d + few_d alpha_k sum_j alpha_j / sum_j alpha_j^2,   few_d = (1 - repeats_d)^1.5
+
+Where words are few, topics are alike for long, and if each lost the same, the one with the largest
+alpha would take all; in proportion to alpha they keep what they have.  t counts topics by their
+alphas, too.  `python -m experiments.sharpness` compares strengths.
 """
 
 from __future__ import annotations
@@ -48,8 +52,8 @@ from dpsvi.kernels.fold import (
 from dpsvi.kernels.jit import copy, inline_kernel, template
 
 OWN = 2.0  # how many times a word's own count is left out of its document
-SHARP = 3.0  # tokens that a topic gets less of a document, where topics rest on many tokens
-MANY_TOKENS = 5.0  # for each word and topic: half way between topics of few tokens and of many
+SHARP = 2.0  # tokens that a topic gets less of a document, where topics rest on many tokens
+MANY_TOKENS = 3.0  # for each word and topic: half way between topics of few tokens and of many
 SHORT = 10.0  # tokens of a document
 EVERY = 3  # sweeps between two times that it is reckoned anew; the first sweep is without
 
@@ -100,16 +104,17 @@ def repetition(counts, length, held, total):
 
 @inline_kernel
 def sharpness(alpha, size, n_words):
-    """How many tokens less the topics get of a long document, for each unit of alpha.
+    """How many tokens less the topics get of a long document, and the mean alpha of a token.
 
-    `size` is the sum of lam, over `n_words` words.
+    The first is for each unit of alpha; `size` is the sum of lam, over `n_words` words.
     """
     total, squares = 0.0, 0.0
     for k in range(alpha.shape[0]):
         total += alpha[k]
         squares += alpha[k] * alpha[k]
-    tokens = size * squares / (total * total * n_words)
-    return SHARP * tokens / (tokens + MANY_TOKENS) * total / squares
+    mean = squares / total
+    tokens = size * mean / (total * n_words)
+    return SHARP * tokens / (tokens + MANY_TOKENS) / mean, mean
 
 
 @inline_kernel
@@ -146,17 +151,19 @@ def add_assigned(stats, ids, ratio, weight, block):
 
 @inline_kernel
 def explain(
-    counts, alpha, prior, tol, n_sweeps, length, repeats, sharp, gamma, weight, total, ratio, left,
-    block,
+    counts, alpha, prior, tol, n_sweeps, length, repeats, sharp, mean, gamma, weight, total, ratio,
+    left, block,
 ):  # fmt: skip
     """Iterate gamma of one document; leaves weight, ratio and block of the last sweep.
 
     `prior` is the sum of alpha over all topics, those of the columns of `block` or more; `repeats`
-    comes from :func:`repetition`, `sharp` from :func:`sharpness`.
+    comes from :func:`repetition`, `sharp` and `mean` from :func:`sharpness`.
     """
     real = gamma.dtype.type
     tol = real(tol) * length
     less = real(sharp) * max(real(0), real(1) - real(SHORT) / length)
+    few = (real(1) - repeats) * np.sqrt(real(1) - repeats)
+    all_alike, by_alpha = less * (real(1) - few) * real(mean), less * few
     least = real(1e-30)  # columns of padding have no gamma
     positions, most = np.empty(counts.shape[0], np.int64), real(0)
     for i in range(counts.shape[0]):
@@ -166,7 +173,8 @@ def explain(
             leave_own_out(repeats, most, counts, ratio, left, block)
         lost = real(0)
         for k in range(gamma.shape[0]):
-            weight[k] = gamma[k] * (gamma[k] / max(gamma[k] + less * real(alpha[k]), least))
+            h = all_alike + by_alpha * real(alpha[k])
+            weight[k] = gamma[k] * (gamma[k] / max(gamma[k] + h, least))
             lost += gamma[k] - weight[k]
         most = real(0.5) * (length + real(prior) - lost)
         fold(block, positions, counts, weight, total, ratio)
@@ -210,7 +218,7 @@ def explain_all(shared, scale, options, n_words, items, batch, work, evidence):
         prior += options.alpha[k]
         size += topic[k]
         topic[k] = real(1) / topic[k] if options.alpha[k] > 0 else real(0)
-    sharp = sharpness(options.alpha, size, n_words)
+    sharp, mean = sharpness(options.alpha, size, n_words)
     warm = shared.item_memory.shape[0] > 0
     for b in range(batch.shape[0]):
         d = batch[b]
@@ -236,7 +244,7 @@ def explain_all(shared, scale, options, n_words, items, batch, work, evidence):
         repeats = repetition(counts, length, held, size)
         explain(
             counts, options.alpha, prior, options.tol, options.n_sweeps, length, repeats, sharp,
-            gamma, weight, total, ratio, left, block,
+            mean, gamma, weight, total, ratio, left, block,
         )  # fmt: skip
         add_assigned(work.stats, ids, ratio, weight, block)
         if warm:

@@ -116,12 +116,16 @@ def unexpected_repetition(ids, counts, lam):
     return max(0.0, 1 - expected / pairs) if pairs else 1.0
 
 
-def taken_less(counts, lam, alpha, most=3.0, many=5.0, short=10.0):
-    """How many tokens of a document each topic gets less, (K,): as its alpha is, `most` at most."""
+def taken_less(counts, lam, alpha, repeats, most=2.0, many=3.0, short=10.0):
+    """How many tokens of a document each topic gets less, (K,): `most` at most on average.
+
+    Where few words repeat for the topic's sake, it is as the topic's alpha is.
+    """
     n_topics = alpha.sum() ** 2 / (alpha**2).sum()
     tokens = lam.sum() / (lam.shape[1] * n_topics)  # for each word and topic
     less = most * tokens / (tokens + many) * max(0.0, 1 - short / counts.sum())
-    return less * n_topics * alpha / alpha.sum()
+    few = (1 - repeats) ** 1.5
+    return less * (1 - few + few * n_topics * alpha / alpha.sum())
 
 
 def collapsed_step(
@@ -140,7 +144,7 @@ def collapsed_step(
     prior = alpha.sum() if prior is None else prior
     if repeats is None:
         repeats = unexpected_repetition(ids, counts, lam)
-    less = taken_less(counts, lam, alpha) if less is None else less
+    less = taken_less(counts, lam, alpha, repeats) if less is None else less
     b = normalised(lam)[:, ids].T
     block, norm, assigned = b, np.ones(len(ids)), np.zeros((len(ids), len(lam)))
     counted = np.minimum(counts, 1) + repeats * np.maximum(counts - 1, 0)
@@ -173,12 +177,12 @@ def most_votes(ids, counts, lam, listed, few):
 def sparse_step(ids, counts, lam, alpha, n_sweeps, tol, gamma, listed=8, few=32):
     """The collapsed step with the topics that have the most votes, from an even start."""
     topics = most_votes(ids, counts, lam, listed, few)
+    repeats = unexpected_repetition(ids, counts, lam)
     gamma, assigned = alpha.copy(), np.zeros((len(ids), len(lam)))
     gamma[topics], assigned[:, topics] = collapsed_step(
         ids, counts, lam[topics], alpha[topics], n_sweeps, tol,
         alpha[topics] + counts.sum() / len(topics), prior=alpha.sum(),
-        repeats=unexpected_repetition(ids, counts, lam),
-        less=taken_less(counts, lam, alpha)[topics],
+        repeats=repeats, less=taken_less(counts, lam, alpha, repeats)[topics],
     )  # fmt: skip
     return gamma, assigned
 

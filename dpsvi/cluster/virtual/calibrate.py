@@ -95,9 +95,10 @@ def _scratch(job, n_steps):
     passes = job.passes
     n_items = min(passes.n_items, n_steps * passes.batch_size)
     state = _copy(job.state)
+    passes = Ledger(n_items, passes.batch_size, 1, passes.seed, clock=passes.clock)
     return job._replace(
-        state=state, passes=Ledger(n_items, passes.batch_size, 1, passes.seed), observer=None,
-        checkpoint=None, on_start=None, report=None, n_jobs=1, most_blind=None, cluster=Cluster(),
+        state=state, passes=passes, observer=None, checkpoint=None, on_start=None, report=None,
+        n_jobs=1, most_blind=None, cluster=Cluster(),
     )  # fmt: skip
 
 
@@ -176,7 +177,8 @@ def _exchange(job, b, n_workers, slower, step, value) -> _Exchange:
     passes, lengths = job.passes, np.diff(job.items.offsets)
     n_exchanges, n_steps = n_workers * (_WARM + _TIMED), n_workers * b * (_WARM + _TIMED + 1)
     n_passes = 2 * -(-n_steps // passes.steps_a_pass) + 1
-    job = job._replace(passes=Ledger(passes.n_items, passes.batch_size, n_passes, passes.seed))
+    passes = Ledger(passes.n_items, passes.batch_size, n_passes, passes.seed, clock=passes.clock)
+    job = job._replace(passes=passes)
     pool = Pool()  # of all: nothing is copied on the way, as between processes of one host
     master = Master(job, n_workers, pool=pool)
     workers = [Worker(job, pool=pool) for _ in range(n_workers)]

@@ -11,13 +11,13 @@ import numpy as np
 from scipy.special import psi
 
 from dpsvi.families.topics.without_own import WithoutOwn, topic_tokens
-from dpsvi.kernels.collapsed import MANY_TOKENS
 
 FEW_DOCUMENTS = 200  # that are asked first
 STEP = 2.0  # between the concentrations that are compared
 RANGE = 64.0  # the one learned is within this factor of the one that was used
 SURE = 2.0  # standard errors by which a concentration must be worse to be out of the question
 NOISE = 0.01  # nats a token; beyond a concentration that is worse by so much no other is looked at
+MANY_TOKENS = 5.0  # for each word and topic: half way between topics of few tokens and of many
 ETA_RANGE = 4.0  # a learned eta is within this factor of the one that was used
 
 

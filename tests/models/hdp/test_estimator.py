@@ -86,9 +86,14 @@ def test_mean_field_of_titles():
 
 def test_collapsed_is_no_worse_than_lda_of_the_same_size(planted):
     _, train, test = planted
-    model = DPSVIHDP(30, max_iter=20, random_state=0).fit(train)
-    peer = DPSVILDA(30, max_iter=20, random_state=0).fit(train)
-    assert model.perplexity(test) < 1.005 * peer.perplexity(test), "it has the same local step"
+    model, peer = (
+        np.mean([
+            estimator(30, max_iter=20, random_state=seed).fit(train).perplexity(test)
+            for seed in range(4)
+        ])
+        for estimator in (DPSVIHDP, DPSVILDA)
+    )  # fmt: skip
+    assert model < 1.005 * peer, "it has the same local step"
 
 
 @both

@@ -171,7 +171,7 @@ def test_own_counts_are_left_out_of_the_document(corpus, lam):
     step = Step(corpus, model, lam)
     assigned = step([d])[ids, :K].astype(np.float64)
     gamma, phi = step.gamma[d, :K].astype(np.float64), assigned / counts[:, None]
-    less = taken_less(counts, lam, np.full(K, ALPHA))
+    less = taken_less(counts, lam, np.full(K, ALPHA), repeats)
     weight = gamma**2 / (gamma + less)
     others = weight - 2 * (1 + (counts - 1) * repeats)[:, None] * phi
     assert np.all(others > 0)

@@ -172,7 +172,7 @@ def local(shared, scale, hyper, items, batch, work):
         options.alpha, options.eta, options.sizes, scale, n_words, work.totals, topic
     )
     prior, all_sizes = real(options.alpha.sum()), topic.sum()
-    sharp = sharpness(options.alpha, all_sizes, n_words)
+    sharp, mean = sharpness(options.alpha, all_sizes, n_words)
     for k in range(n_columns):
         topic[k] = real(1) / topic[k] if options.alpha[k] > 0 else real(0)
         votes[k] = 0
@@ -200,8 +200,8 @@ def local(shared, scale, hyper, items, batch, work):
         repeats = repetition(counts, length, real(held), all_sizes)
         start_even(alpha, length / real(most), gamma)
         explain(
-            counts, alpha, prior, options.tol, options.n_sweeps, length, repeats, sharp, gamma,
-            weight, total, ratio, left, block,
+            counts, alpha, prior, options.tol, options.n_sweeps, length, repeats, sharp, mean,
+            gamma, weight, total, ratio, left, block,
         )  # fmt: skip
         for i in range(stop - start):
             stats, columns, b = work.stats[n], work.columns[n], block[i]

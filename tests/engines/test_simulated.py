@@ -210,6 +210,26 @@ def test_times_are_measured_where_none_are_given(X):
     assert np.mean(spread[1:] + spread[:-1]) / 2 == pytest.approx(1.0), "1 on average"
 
 
+def test_times_are_measured_at_the_step_sizes_of_the_fit(X, monkeypatch):
+    """The steps of a stream go on from those before: their sizes are defined from there on."""
+    asked = []
+
+    def step_sizes(self, passes, model):
+        first = passes.clock
+
+        def schedule(t):
+            asked.extend(np.atleast_1d(t) - first)
+            return np.full(np.shape(t), 0.1)
+
+        return schedule
+
+    lda = DPSVILDA(3, max_iter=1, batch_size=30, random_state=0).fit(X)
+    lda.set_params(engine="simulated", cluster=VirtualCluster(n_workers=2))
+    monkeypatch.setattr(DPSVILDA, "_stream_schedule", step_sizes)
+    lda.partial_fit(X)
+    assert len(asked) > 400 and min(asked) >= 0
+
+
 def test_times_are_drawn_from_the_whole_spread():
     timing = Timing(1.0, 2.0, (0.5, 1.5), contention=0.1)
     draws = [timing.draw(np.random.default_rng(seed), 1) for seed in range(200)]

@@ -112,7 +112,7 @@ def documents():
 
 
 FITS = {
-    "lda": ("documents", DPSVILDA, 5, {}),
+    "lda": ("documents", DPSVILDA, 5, {"doc_topic_prior": None}),  # else each learns its own
     "hdp": ("documents", DPSVIHDP, 5, {}),
     "mixture": ("points", DPSVIGaussianMixture, 6, {"batch_size": 64}),
     "diagonal": ("points", DPSVIGaussianMixture, 6, {"batch_size": 64, "covariance_type": "diag"}),

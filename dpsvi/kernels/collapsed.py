@@ -162,7 +162,8 @@ def explain(
     real = gamma.dtype.type
     tol = real(tol) * length
     less = real(sharp) * max(real(0), real(1) - real(SHORT) / length)
-    few = (real(1) - repeats) * np.sqrt(real(1) - repeats)
+    few = max(real(0), real(1) - repeats)  # RACE: lam may be below 0, and repeats then above 1
+    few *= np.sqrt(few)
     all_alike, by_alpha = less * (real(1) - few) * real(mean), less * few
     least = real(1e-30)  # columns of padding have no gamma
     positions, most = np.empty(counts.shape[0], np.int64), real(0)

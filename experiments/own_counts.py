@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from dpsvi.kernels.jit import kernel
+from experiments import own_process
 from experiments.panel import corpora
 from experiments.panel.cells import FIXED_ALPHA, FIXED_ETA, main_topics
 from experiments.provenance import provenance
@@ -94,16 +93,11 @@ def main(arguments=None) -> None:
 
 
 def _launch(folder, own, all_tokens, settings) -> float:
-    """`fit` in a process of its own, whose compiled code nobody else finds."""
+    """`fit` with a strength, which is compiled in."""
     given = f"Path({str(folder)!r}), {own}, {bool(all_tokens)}, {settings!r}"
     call = f"experiments.own_counts.fit({given})"
     code = f"from pathlib import Path; import experiments.own_counts; print({call})"
-    with tempfile.TemporaryDirectory() as cache:
-        found = subprocess.run(
-            [sys.executable, "-c", code], env=os.environ | {"NUMBA_CACHE_DIR": cache}, text=True,
-            stdout=subprocess.PIPE, check=True,
-        )  # fmt: skip
-    return float(found.stdout.split()[-1])
+    return float(own_process.run(code).split()[-1])
 
 
 if __name__ == "__main__":

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from experiments import own_process
 from experiments.panel import corpora
 from experiments.provenance import provenance
 
@@ -27,7 +26,7 @@ def fit(folder: Path, sharp: float, models: list[str], seeds: int, passes: int) 
     from dpsvi import DPSVIHDP, DPSVILDA
     from dpsvi.kernels import collapsed
 
-    collapsed.SHARP = sharp  # compiled in: this process has its own folder for compiled code
+    collapsed.SHARP = sharp
     for parts in sorted(folder.iterdir()):
         train, test = (corpora.load(parts, part) for part in ("train", "test"))
         for name in models:
@@ -43,15 +42,11 @@ def fit(folder: Path, sharp: float, models: list[str], seeds: int, passes: int) 
 
 
 def launch(folder: Path, sharp: float, *settings) -> list[dict]:
-    """What :func:`fit` prints, in a process whose compiled code nobody else finds."""
+    """What :func:`fit` prints with a strength, which is compiled in."""
     given = ", ".join(map(repr, (sharp, *settings)))
     code = "from pathlib import Path; import experiments.sharpness as s; "
-    with tempfile.TemporaryDirectory() as cache:
-        found = subprocess.run(
-            [sys.executable, "-c", f"{code}s.fit(Path({str(folder)!r}), {given})"], check=True,
-            env=os.environ | {"NUMBA_CACHE_DIR": cache}, text=True, stdout=subprocess.PIPE,
-        )  # fmt: skip
-    return [json.loads(line) for line in found.stdout.splitlines()]
+    printed = own_process.run(f"{code}s.fit(Path({str(folder)!r}), {given})")
+    return [json.loads(line) for line in printed.splitlines()]
 
 
 def table(rows: list[dict]) -> str:

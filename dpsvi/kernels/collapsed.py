@@ -24,7 +24,7 @@ solution.  `python -m experiments.own_counts` compares the strengths.
 With means of theta a document keeps a little of many topics, which then stay mixtures of what they
 could tell apart.  So in the equation for phi there stands, in place of gamma_dk::
 
-    gamma_dk^2 / (gamma_dk + h_dk),      h_dk = SHARP t / (t + MANY_TOKENS) (1 - SHORT / N_d) a_dk
+    gamma_dk^2 / (gamma_dk + h_dk),      h_dk = SHARP t / (t + HALF_SHARP) (1 - SHORT / N_d) a_dk
 
 About gamma - h where gamma is large: exp(psi(gamma)), as mean field has it, is about gamma - 1/2,
 and the mode of a Dirichlet has gamma - 1.  Topics that rest on few tokens would learn single
@@ -53,7 +53,7 @@ from dpsvi.kernels.jit import copy, inline_kernel, template
 
 OWN = 2.0  # how many times a word's own count is left out of its document
 SHARP = 2.0  # tokens that a topic gets less of a document, where topics rest on many tokens
-MANY_TOKENS = 3.0  # for each word and topic: half way between topics of few tokens and of many
+HALF_SHARP = 3.0  # tokens for each word and topic with which it is half of that
 SHORT = 10.0  # tokens of a document
 EVERY = 3  # sweeps between two times that it is reckoned anew; the first sweep is without
 
@@ -114,7 +114,7 @@ def sharpness(alpha, size, n_words):
         squares += alpha[k] * alpha[k]
     mean = squares / total
     tokens = size * mean / (total * n_words)
-    return SHARP * tokens / (tokens + MANY_TOKENS) / mean, mean
+    return SHARP * tokens / (tokens + HALF_SHARP) / mean, mean
 
 
 @inline_kernel

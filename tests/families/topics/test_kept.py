@@ -21,7 +21,7 @@ from dpsvi.families.topics import kept
 from dpsvi.kernels import responsibilities
 
 SECOND = Timing(step=1.0, value=0.0)  # a step takes a second
-# With one seed in sixteen a fit ends at a perplexity some percent higher; with this one none does.
+# With some seeds a fit ends at a perplexity some percent higher; with this one none does.
 MAKE = {
     "lda": partial(make, random_state=1),
     "hdp": partial(DPSVIHDP, n_components=5, doc_concentration=2.0, random_state=1),

@@ -28,9 +28,9 @@ def add_arguments(parser, name: str) -> None:
             "[%(default)s]",
         )  # fmt: skip
         model.add_argument(
-            "--topic-word-prior", type=_prior, metavar="X",
+            "--topic-word-prior", type=_prior, default="auto", metavar="X",
             help='eta, the Dirichlet prior of the words of a topic, or "auto" to learn it '
-            "[2 / K; mean field 5 / K]",
+            "[%(default)s]",
         )  # fmt: skip
         model.add_argument(
             "--local-step", choices=local_steps.names(), default="collapsed",

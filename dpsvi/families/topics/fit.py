@@ -58,7 +58,7 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
     _fixed = ("n_components",)
     _settings = ("local_step",)
     _extra = ("vocabulary_", "_word_counts", "_own_words")
-    _while_fitting = ("_learned", "_streaming")
+    _while_fitting = ("_learned", "_learns_until", "_streaming")
     _streaming = False
     n_init = 1
 
@@ -251,7 +251,7 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         self._streaming = stream = total is not None
         if not len(items.index) and not (stream and going_on):
             raise ValueError(f"empty corpus: {count(items)} documents without any word")
-        self._learned = self._learned_priors() if going_on else {}
+        self._learned, self._learns_until = self._learned_priors() if going_on else {}, 0.0
         counts = np.zeros(self.n_features_in_)  # bincount of no words gives integers
         counts += np.bincount(items.index, items.value, self.n_features_in_)
         if stream and going_on:

@@ -1,8 +1,12 @@
-"""Priors of a topic model, learned from the topics when a fit has ended.
+"""Priors of a topic model, learned from the topics: alpha when a fit has ended, eta also before.
 
-While a fit runs, topics and priors lead each other astray: a prior that lets documents have more
-topics makes the topics alike, and topics that are alike ask for such a prior.  On short documents
-that has no end.  So topics are fitted with fixed priors, and the priors are learned once.
+While a fit runs, topics and alpha lead each other astray: an alpha that lets documents have more
+topics makes the topics alike, and topics that are alike ask for such an alpha.  On short documents
+that has no end.  So topics are fitted with a fixed alpha, and it is learned once.
+
+Eta does no such thing as long as it stands for few of a topic's tokens.  It depends on the corpus
+more than on the number of topics, and topics that are fitted with the one that is learned predict
+new documents better (`python -m experiments.learned_eta`).  So it is learned after every pass.
 """
 
 from __future__ import annotations
@@ -18,7 +22,9 @@ RANGE = 64.0  # the one learned is within this factor of the one that was used
 SURE = 2.0  # standard errors by which a concentration must be worse to be out of the question
 NOISE = 0.01  # nats a token; beyond a concentration that is worse by so much no other is looked at
 MANY_TOKENS = 5.0  # for each word and topic: half way between topics of few tokens and of many
-ETA_RANGE = 4.0  # a learned eta is within this factor of the one that was used
+ETA_RANGE = 16.0  # a learned eta is within this factor of the one that a fit begins with
+MOST_PRIOR = 0.25  # of a topic's tokens, that the priors of its words stand for; more runs away
+ETA_WORDS = 2000  # say enough about one number
 
 
 def learned_concentration(state, items, shares, used, rng, n_jobs=1) -> float:
@@ -95,17 +101,30 @@ def _left(known) -> dict[float, np.ndarray]:
     return {total: found for total, found in known.items() if _behind(found, best) <= 0}
 
 
-def learned_eta(state, n_topics) -> float:
-    """Eta of the topics by Minka's fixed point, within a factor `ETA_RANGE` of the one used."""
-    eta = float(state.model.prior.flat[0])
+def learned_eta(state, n_topics: int, first: float) -> float:
+    """Eta of the topics by Minka's fixed point, from the one in use.
+
+    Topics that are alike, for they are young or there are none to be found, look as if they were
+    drawn with a large eta, which makes them more alike.  So no eta above `first` stands for more
+    than `MOST_PRIOR` of the tokens of a topic.
+
+    Parameters
+    ----------
+    state, n_topics
+        The topics.
+    first : float
+        Eta that the fit began with; the answer is `ETA_RANGE` times more or less at most.
+    """
     n_words = state.model.shape[0] - state.model.common_rows
-    every = max(1, n_words // 2000)  # 2,000 words say enough about one number
+    every = max(1, n_words // ETA_WORDS)
     sample = state.scale * state.shared.rows[:n_words:every, :n_topics].astype(np.float64)
-    found = fixed_point_eta(eta, sample, topic_tokens(state, n_topics), n_words)
-    return float(np.clip(found, eta / ETA_RANGE, eta * ETA_RANGE))
+    totals = topic_tokens(state, n_topics)
+    found = fixed_point_eta(float(state.model.prior.flat[0]), sample, totals, n_words)
+    most = min(ETA_RANGE * first, max(first, MOST_PRIOR * totals.mean() / n_words))
+    return float(np.clip(found, first / ETA_RANGE, most))
 
 
-def fixed_point_eta(eta, sample, totals, n_words, n_steps: int = 5):
+def fixed_point_eta(eta, sample, totals, n_words, n_steps: int = 3):
     """A few of Minka's (2000) fixed-point steps for a symmetric Dirichlet, given expected counts.
 
     Counts are random; see :func:`dpsvi.kernels.fold.count_evidence`.

@@ -1,7 +1,12 @@
-"""The priors of a topic model's estimator: as given, or learned when a fit has ended."""
+"""The priors of a topic model's estimator: as given, or learned by a fit.
+
+Eta is learned after every pass, from the topics as they are by then, and alpha once, when all
+passes have been made (:mod:`dpsvi.families.topics.learned_priors`).
+"""
 
 from __future__ import annotations
 
+import math
 import numbers
 
 import numpy as np
@@ -9,6 +14,7 @@ import numpy as np
 from dpsvi.families.topics.learned_priors import learned_concentration, learned_eta
 
 TINY = float(np.finfo(np.float32).tiny)  # a prior below it is 0 in the kernels
+A_LITTLE = 1e-9  # of a pass: what counting by parts may miss of a whole one
 
 
 class Priors:
@@ -23,6 +29,8 @@ class Priors:
     """
 
     _alpha_parameter: str
+    _learned: dict  # by an earlier fit, which this one goes on from; while a fit runs
+    _learns_until: float  # the pass after which eta is learned for the last time
 
     def _first_eta(self) -> float:
         prior = self.topic_word_prior
@@ -38,13 +46,35 @@ class Priors:
 
     def _make(self, n_words):
         """The model with the priors that topics are fitted with."""
-        return self._model(n_words, self._first_alpha(), self._first_eta())
+        eta = self._learned.get("eta", self._first_eta())
+        return self._model(n_words, self._first_alpha(), eta)
+
+    def _begin_part(self, done: int, n_passes: int) -> None:
+        """Let eta be learned after each of the `n_passes` passes that follow `done` ones.
+
+        Without a master each node has priors of its own, and only those of one could be changed.
+        And where eta is one that empties topics, it is to stay so until the fit has ended.
+        """
+        super()._begin_part(done, n_passes)
+        fixed = self._masterless() or self._default().word_prior
+        learns = self._learns("topic_word_prior") and not fixed
+        self._learns_until = done + n_passes if learns else 0.0
+
+    def _reached(self, epoch: float, state) -> None:
+        """Learn eta, if a pass has ended since the fit's observer looked last."""
+        super()._reached(epoch, state)
+        before = self.history_[-1]["epoch"] if self.history_ else 0.0
+        if math.floor(before + A_LITTLE) < math.floor(epoch + A_LITTLE) <= self._learns_until:
+            self._set_priors(state.model, eta=self._learned_eta(state))
+
+    def _learned_eta(self, state) -> float:
+        return learned_eta(state, self.n_components, self._first_eta())
 
     def _learn_priors(self, items, rng) -> None:
         """Learn the priors that are to be learned; the topics have been fitted."""
         state = self._state
         if self._learns("topic_word_prior"):
-            self._use_priors(eta=learned_eta(state, self.n_components))
+            self._use_priors(eta=self._learned_eta(state))
         if self._learns(self._alpha_parameter):
             alpha = self._alpha(state)
             used = float(alpha.sum())
@@ -58,9 +88,18 @@ class Priors:
 
     def _use_priors(self, alpha=None, eta=None) -> None:
         """Let the fitted model have the priors given."""
-        state = self._state
-        used_alpha, used_eta = self._used_priors(state.model)
-        state.model = self._model(
-            self._n_words(state), used_alpha if alpha is None else alpha,
+        self._state.model = self._with_priors(self._state.model, alpha, eta)
+
+    def _set_priors(self, model, alpha=None, eta=None) -> None:
+        """Change `model` in place: engines have its arrays, and send them to workers."""
+        new = self._with_priors(model, alpha, eta)
+        model.hyper[:] = new.hyper
+        model.prior[...] = new.prior
+
+    def _with_priors(self, model, alpha, eta):
+        """A model as `model` is, but for the priors that are given."""
+        used_alpha, used_eta = self._used_priors(model)
+        return self._model(
+            model.shape[0] - model.common_rows, used_alpha if alpha is None else alpha,
             used_eta if eta is None else eta,
         )  # fmt: skip

@@ -64,10 +64,11 @@ class DPSVIHDP(Moving, KeptPasses, TopicEstimator):
         fitted; then it is learned (:mod:`dpsvi.families.topics.learned_priors`).
     topic_concentration : float, default=1.0
         omega, > 0: the larger, the more topics in the corpus.
-    topic_word_prior : float, "auto" or None, default=None
+    topic_word_prior : float, "auto" or None, default="auto"
         Dirichlet prior eta of the words of a topic, > 0.  None is ``2 / n_components`` for the
-        collapsed and 0.3 for the mean-field local step, which leaves topics empty; ``"auto"`` fits
-        topics with that, then learns it.
+        collapsed and 0.3 for the mean-field local step, which leaves topics empty; ``"auto"``
+        begins with that, and with the collapsed step learns it from the topics after every pass
+        (:mod:`dpsvi.families.topics.learned_priors`).
     local_step : {"collapsed", "mean_field"}, default="collapsed"
         ``"collapsed"`` has the lower perplexity on text and is several times faster.
         ``"mean_field"``, Wang et al.'s, empties the topics it does not need: of a corpus drawn
@@ -163,7 +164,7 @@ class DPSVIHDP(Moving, KeptPasses, TopicEstimator):
     def __init__(
         self, n_components: int = 150, *, doc_truncation: int = 20,
         doc_concentration: float | Literal["auto"] = "auto", topic_concentration: float = 1.0,
-        topic_word_prior: float | Literal["auto"] | None = None,
+        topic_word_prior: float | Literal["auto"] | None = "auto",
         local_step: Literal["collapsed", "mean_field"] = "collapsed",
         keep_responsibilities: bool = False, restructure: bool = False,
         max_doc_update_iter: int | None = None, mean_change_tol: float = 0.005,

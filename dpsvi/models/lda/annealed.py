@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpsvi.families.topics.defaults import default_alpha
+from dpsvi.families.topics.priors import A_LITTLE
 
 SHARE = 2, 3  # of the passes are made with small priors; then the parameters begin to average
 
@@ -26,15 +27,16 @@ class AnnealedPriors:
     _asked: tuple | None = None  # priors, and the pass from which on they hold; while a fit runs
 
     def _first_priors(self, alpha, eta) -> tuple:
-        """The priors that a fit begins with, where `alpha` and `eta` are asked for."""
+        """The priors that a fit begins with, where `alpha` and `eta` (None: any) are asked for."""
         most = default_alpha(self.n_components)
         alpha = alpha * min(1.0, most / float(np.mean(alpha)))
-        if np.ndim(eta) == 0:  # else each word has a prior of its own, which is knowledge
+        if eta is not None and np.ndim(eta) == 0:  # else each word has its own, which is knowledge
             eta = min(eta, self._default().eta(self.n_components))
         return alpha, eta
 
     def _begin_part(self, done: int, n_passes: int) -> None:
         """Give the model its first priors, for `n_passes` passes that follow `done` ones."""
+        super()._begin_part(done, n_passes)
         if self.local_step == "mean_field":
             return
         if self._state.step and self._asked is None:
@@ -47,7 +49,7 @@ class AnnealedPriors:
             asked = self._asked[:-1]
         else:
             alpha, eta = self._used_priors(self._state.model)
-            asked = alpha.copy(), eta.copy() if np.ndim(eta) else eta
+            asked = alpha.copy(), None if self._learns("topic_word_prior") else np.copy(eta)
         first = self._first_priors(*asked)
         turn = SHARE[0] * n_passes // SHARE[1]
         if turn and any(np.any(np.not_equal(*pair)) for pair in zip(asked, first, strict=True)):
@@ -56,7 +58,8 @@ class AnnealedPriors:
 
     def _reached(self, epoch, state) -> None:
         """Take the priors that were asked for, if their time has come."""
-        if self._asked is not None and epoch >= self._asked[-1] - 1e-9:
+        super()._reached(epoch, state)
+        if self._asked is not None and epoch >= self._asked[-1] - A_LITTLE:
             *asked, _ = self._asked
             self._set_priors(state.model, *asked)
             self._asked = (*asked, np.inf)  # once is enough
@@ -66,9 +69,3 @@ class AnnealedPriors:
         if self._asked is not None:
             self._use_priors(*self._asked[:-1])
             del self._asked
-
-    def _set_priors(self, model, alpha, eta) -> None:
-        """Change `model` in place: engines have its arrays, and send them to workers."""
-        new = self._model(model.shape[0], alpha, eta)
-        model.hyper[:] = new.hyper
-        model.prior[...] = new.prior

@@ -51,12 +51,13 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         explains the documents of the fit best, since topics know of these and ask for too small a
         value, the more so the fewer tokens they rest on
         (:mod:`dpsvi.families.topics.learned_priors`).
-    topic_word_prior : float, array, "auto" or None, default=None
+    topic_word_prior : float, array, "auto" or None, default="auto"
         Dirichlet prior eta of the words of a topic, > 0.  None is ``2 / n_components`` for the
-        collapsed and ``5 / n_components`` for the mean-field local step; ``"auto"`` fits topics
-        with that, then learns it.  An array of shape (n_features,) or (n_components, n_features)
-        gives words priors of their own, in all topics or in each: it stays as it is, and no word
-        can be added to it.
+        collapsed and ``5 / n_components`` for the mean-field local step; ``"auto"`` begins with
+        that, and after every pass learns it from the topics
+        (:mod:`dpsvi.families.topics.learned_priors`).  An array of shape (n_features,) or
+        (n_components, n_features) gives words priors of their own, in all topics or in each: it
+        stays as it is, and no word can be added to it.
     seed_words : dict of int to list, list of lists or None, default=None
         Guided topics: words, or word numbers where there is no vocabulary, that belong to a topic.
         Each has a prior of eta plus its tokens in the documents there
@@ -174,7 +175,7 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
 
     def __init__(
         self, n_components: int = 10, *, doc_topic_prior: ArrayLike | None = "auto",
-        topic_word_prior: ArrayLike | Literal["auto"] | None = None,
+        topic_word_prior: ArrayLike | Literal["auto"] | None = "auto",
         seed_words: Mapping[int, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
         local_step: Literal["collapsed", "mean_field", "sparse"] = "collapsed",
         warm_documents: bool = False,
@@ -211,11 +212,17 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         return eta.astype(np.float64)
 
     def _make(self, n_words) -> Model:
-        eta = self._first_eta()
         seeds = {} if self.seed_words is None else by_topic(self.seed_words, self.n_components)
-        if seeds:
-            eta = seeded_prior(eta, seeds, self.n_components, self.vocabulary_, self._word_counts)
+        if not seeds:
+            return super()._make(n_words)
+        eta = seeded_prior(
+            self._first_eta(), seeds, self.n_components, self.vocabulary_, self._word_counts
+        )
         return self._model(n_words, self._first_alpha(), eta)
+
+    def _learns(self, prior: str) -> bool:
+        wants_many = prior == "topic_word_prior" and self.seed_words
+        return super()._learns(prior) and not wants_many
 
     def _model(self, n_words, alpha, eta) -> Model:
         if np.ndim(eta) and eta.shape[-1] != n_words:
@@ -262,8 +269,6 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         self._first_alpha()
         if self.seed_words is not None:
             by_topic(self.seed_words, self.n_components)
-            if self._learns("topic_word_prior"):
-                raise ValueError("topic_word_prior='auto' learns one number, seed_words want many")
 
     def _first_alpha(self):
         prior = self.doc_topic_prior

@@ -1,14 +1,16 @@
-"""Priors that are learned when a fit has ended."""
+"""Priors that are learned: eta after every pass, alpha when a fit has ended."""
 
 import numpy as np
 import pytest
 from reference.lda import TopicCorpus, collapsed_step, documents_of
 from scipy.special import gammaln
 
-from dpsvi import DPSVIHDP, DPSVILDA, as_corpus
+from dpsvi import DPSVIHDP, DPSVILDA, VirtualCluster, as_corpus
+from dpsvi.cluster.virtual import Timing
 from dpsvi.evaluation.completion import completion_perplexity
 from dpsvi.families.topics import learned_priors
 from dpsvi.families.topics.learned_priors import (
+    ETA_RANGE,
     RANGE,
     fixed_point_eta,
     learned_concentration,
@@ -84,20 +86,21 @@ def test_only_what_was_asked_for_is_learned(X):
     alpha = [0.1, 0.2, 0.3, 0.4, 0.5]
     given = DPSVILDA(doc_topic_prior=alpha, topic_word_prior=0.07, **settings).fit(X)
     np.testing.assert_array_equal(given.doc_topic_prior_, alpha)
-    fixed = DPSVILDA(doc_topic_prior=None, **settings).fit(X)
+    fixed = DPSVILDA(doc_topic_prior=None, topic_word_prior=None, **settings).fit(X)
     assert fixed.doc_topic_prior_ == pytest.approx(np.full(5, 0.5))
     assert fixed.topic_word_prior_ == pytest.approx(0.4)
-    learned = DPSVILDA(topic_word_prior="auto", **settings).fit(X)
+    learned = DPSVILDA(topic_word_prior=None, **settings).fit(X)
+    assert learned.doc_topic_prior_[0] != fixed.doc_topic_prior_[0]
+    np.testing.assert_array_equal(learned.components_, fixed.components_)  # alpha: afterwards
+    learned = DPSVILDA(doc_topic_prior=None, **settings).fit(X)
     assert learned.topic_word_prior_ != fixed.topic_word_prior_
-    np.testing.assert_allclose(
-        learned.components_ - learned.topic_word_prior_, fixed.components_ - 0.4, atol=1e-3
-    )  # topics are fitted with the same priors
+    assert learned.doc_topic_prior_ == pytest.approx(np.full(5, 0.5))
     hdp = DPSVIHDP(10, doc_concentration=2.0, max_iter=2, random_state=0).fit(X)
     assert hdp.doc_concentration_ == 2.0
 
 
 def test_partial_fit_keeps_what_a_fit_has_learned(X):
-    model = DPSVILDA(5, topic_word_prior="auto", max_iter=3, random_state=0).fit(X)
+    model = DPSVILDA(5, max_iter=3, random_state=0).fit(X)
     learned = model.doc_topic_prior_, model.topic_word_prior_
     model.partial_fit(X[:100])
     assert np.array_equal(model.doc_topic_prior_, learned[0])
@@ -217,7 +220,87 @@ def test_ranges(corpus):
             state, items_of(corpus), shares, used, np.random.default_rng(0)
         )
         assert used / RANGE <= found <= used * RANGE
-    assert lda.topic_word_prior_ / 4 <= learned_eta(state, 5) <= lda.topic_word_prior_ * 4
+    quarter = 0.25 * corpus.n_tokens / (5 * corpus.n_features)
+    for first in (1e-4, 0.01, 1.0, 100.0):
+        found = learned_eta(state, 5, first)
+        assert first / ETA_RANGE <= found <= min(ETA_RANGE * first, max(first, 1.01 * quarter))
+
+
+def etas_of(model, data, every=0.5) -> list[tuple[float, float]]:
+    """Eta in use at each look of a fit, with the epoch."""
+    seen = []
+
+    def look(event):
+        seen.append((event.epoch, float(event.state.model.prior.flat[0])))
+
+    model.set_params(evaluate_every=every, callbacks=[look]).fit(data)
+    return seen
+
+
+@pytest.mark.parametrize("estimator", [DPSVILDA, DPSVIHDP])
+def test_eta_is_learned_after_every_pass(estimator, corpus):
+    """At the same moments however often the observer looks."""
+    model = estimator(10, max_iter=4, engine="serial", random_state=0)
+    seen = etas_of(model, corpus)
+    etas = dict(seen)
+    assert [epoch for epoch, _ in seen] == pytest.approx(np.arange(0.5, 4.1, 0.5), abs=0.02)
+    values = [eta for _, eta in seen]
+    assert values[0] == pytest.approx(0.2), "2 / K"
+    assert values[1] != values[0] and values[1] == values[2] and values[3] == values[4]
+    whole = etas_of(estimator(10, max_iter=4, engine="serial", random_state=0), corpus, 1.0)
+    assert [eta for _, eta in whole] == values[1::2], etas
+
+
+def test_mean_field_that_empties_topics_does_so_with_the_eta_it_began_with(corpus):
+    model = DPSVIHDP(10, local_step="mean_field", max_iter=3, engine="serial", random_state=0)
+    assert {eta for _, eta in etas_of(model, corpus)} == {np.float32(0.3)}
+
+
+@pytest.mark.parametrize("eta, most", [(0.02, 1.005), (0.3, 0.99), (1.0, 0.995)])
+def test_topics_with_the_eta_they_were_drawn_with_predict_better(eta, most, rng):
+    """Three times as many topics as there are, whose words are few or many."""
+    topics = rng.dirichlet(np.full(400, eta), 10)
+    theta = rng.dirichlet(np.full(10, 0.1), 1500)
+    counts = rng.multinomial(80, theta @ topics)
+    train, test = counts[:1200], counts[1200:]
+    learned, fixed = (
+        np.mean([
+            DPSVILDA(30, topic_word_prior=prior, max_iter=15, random_state=seed).fit(train)
+            .perplexity(test) for seed in range(2)
+        ])
+        for prior in ("auto", None)
+    )  # fmt: skip
+    assert learned < most * fixed
+
+
+def test_a_fit_that_is_resumed_has_the_eta_it_had(corpus, tmp_path):
+    """Interrupted in the middle of a pass, after eta was learned twice."""
+    settings = dict(max_iter=4, engine="serial", evaluate_every=0.5, random_state=0)
+
+    def make(**more):
+        kept = dict(checkpoint_dir=tmp_path, checkpoint_seconds=0)
+        return DPSVILDA(10, **settings, **kept, **more)
+
+    def interrupt(event):
+        if event.epoch > 2.4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make(callbacks=[interrupt]).fit(corpus)
+    resumed = make().resume(corpus)
+    whole = DPSVILDA(10, **settings).fit(corpus)
+    assert np.array_equal(resumed.components_, whole.components_)
+    assert resumed.topic_word_prior_ == whole.topic_word_prior_
+
+
+@pytest.mark.parametrize("strategy, learns", [("decay", True), ("gossip", False)])
+def test_workers_have_the_eta_that_was_learned(strategy, learns, corpus):
+    """Without a master it is learned when the fit has ended."""
+    cluster = VirtualCluster(strategy=strategy, n_workers=3, timing=Timing(1e-4, 1e-9))
+    seen = etas_of(
+        DPSVILDA(10, engine="simulated", cluster=cluster, max_iter=4, random_state=0), corpus, 1.0
+    )
+    assert (len({eta for _, eta in seen}) > 1) == learns
 
 
 @pytest.mark.parametrize("eta", [0.01, 0.1, 1.0])

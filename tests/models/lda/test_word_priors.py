@@ -156,5 +156,8 @@ def test_refused_seeds(X, seeds, error, message):
 
 
 def test_an_eta_of_many_numbers_is_not_learned(X):
-    with pytest.raises(ValueError, match="learns one number"):
-        make(seed_words={0: [1]}, topic_word_prior="auto").fit(X)
+    guided, learning = (
+        make(seed_words={0: [1]}, topic_word_prior=prior).fit(X) for prior in (None, "auto")
+    )
+    assert same(guided, learning)
+    np.testing.assert_array_equal(guided.topic_word_prior_, learning.topic_word_prior_)

@@ -24,7 +24,7 @@ NOISE = 0.01  # nats a token; beyond a concentration that is worse by so much no
 MANY_TOKENS = 5.0  # for each word and topic: half way between topics of few tokens and of many
 ETA_RANGE = 16.0  # a learned eta is within this factor of the one that a fit begins with
 MOST_PRIOR = 0.25  # of a topic's tokens, that the priors of its words stand for; more runs away
-ETA_WORDS = 2000  # say enough about one number
+ETA_WORDS = 500  # say enough about one number
 
 
 def learned_concentration(state, items, shares, used, rng, n_jobs=1) -> float:
@@ -124,7 +124,7 @@ def learned_eta(state, n_topics: int, first: float) -> float:
     return float(np.clip(found, first / ETA_RANGE, most))
 
 
-def fixed_point_eta(eta, sample, totals, n_words, n_steps: int = 3):
+def fixed_point_eta(eta, sample, totals, n_words, n_steps: int = 2):
     """A few of Minka's (2000) fixed-point steps for a symmetric Dirichlet, given expected counts.
 
     Counts are random; see :func:`dpsvi.kernels.fold.count_evidence`.

@@ -151,7 +151,7 @@ def test_a_resumed_fit_makes_the_bits_of_one_that_went_on(corpus, after, step, t
 
     options = {
         "checkpoint_dir": tmp_path, "checkpoint_seconds": 3600.0, "evaluate_every": 0.25,
-        "tol": 1e-6, "local_step": step,
+        "tol": 1e-6, "local_step": step, "random_state": 1,
     }  # fmt: skip
     with pytest.raises(KeyboardInterrupt):
         make(callbacks=[interrupt], **options).fit(corpus)

@@ -27,7 +27,9 @@ if __name__ == "__main__":
     collapsed.repetition, collapsed.SHARP = _all_repeat, 0.0
     estimator.DEFAULTS["collapsed"] = estimator.DEFAULTS["collapsed"]._replace(more_sweeps=1.0)
     corpus = TopicCorpus(3, n_words=40, n_documents=60, n_tokens=30, alpha=0.1, seed=0).corpus()
-    settings = dict(n_components=3, batch_size=10, max_iter=4, random_state=0)
+    settings = dict(
+        n_components=3, topic_word_prior=None, batch_size=10, max_iter=4, random_state=0
+    )  # fmt: skip
     again = DPSVILDA(**settings, checkpoint_dir=sys.argv[1]).resume(corpus)
     whole = DPSVILDA(**settings).fit(corpus).components_
     found = {

@@ -73,7 +73,7 @@ class Priors:
     def _learn_priors(self, items, rng) -> None:
         """Learn the priors that are to be learned; the topics have been fitted."""
         state = self._state
-        if self._learns("topic_word_prior"):
+        if self._learns("topic_word_prior") and not self._learns_until:
             self._use_priors(eta=self._learned_eta(state))
         if self._learns(self._alpha_parameter):
             alpha = self._alpha(state)

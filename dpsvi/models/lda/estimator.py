@@ -55,7 +55,8 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         Dirichlet prior eta of the words of a topic, > 0.  None is ``2 / n_components`` for the
         collapsed and ``5 / n_components`` for the mean-field local step; ``"auto"`` begins with
         that, and after every pass learns it from the topics
-        (:mod:`dpsvi.families.topics.learned_priors`).  An array of shape (n_features,) or
+        (:mod:`dpsvi.families.topics.learned_priors`), on clusters without a master once the fit
+        has ended.  An array of shape (n_features,) or
         (n_components, n_features) gives words priors of their own, in all topics or in each: it
         stays as it is, and no word can be added to it.
     seed_words : dict of int to list, list of lists or None, default=None

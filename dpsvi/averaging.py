@@ -39,7 +39,7 @@ class Averaged:
     n : int
         How many parameters count so far.
     mean : float64 array, shape of the model
-        Their mean, natural parameters.
+        Their mean, natural parameters, with the last prior.
 
     Examples
     --------
@@ -55,15 +55,18 @@ class Averaged:
 
     def __init__(self, start: float) -> None:
         check_number("start", start, low=0)
-        self.start, self.n, self.mean, self._model = start, 0, np.zeros(()), None
+        self.start, self.n, self.mean = start, 0, np.zeros(())
+        self._model, self._statistics = None, np.zeros(())
 
     def __call__(self, event: Event) -> None:
         """Take the parameters of one :class:`~dpsvi.base.Event` into account."""
         if event.epoch <= self.start:
             return
         self.n += 1
-        self.mean = self.mean + (event.state.natural().astype(np.float64) - self.mean) / self.n
-        self._model = event.state.model
+        learned = event.state.learned().astype(np.float64)
+        self._statistics = self._statistics + (learned - self._statistics) / self.n
+        self._model = event.state.model  # a fit may learn its prior: the last one holds
+        self.mean = self._model.prior + self._statistics
 
     def fitted(self, estimator: Any) -> Any:
         """An estimator like `estimator`, fitted, with the mean as its parameters.
@@ -147,7 +150,7 @@ def mean_of(estimators: Sequence[Any]) -> Any:
     ----------
     estimators : sequence of estimators
         Fitted to the same data, or to samples of them, with the same number of components and the
-        same priors; one at least.
+        same priors, but for what each has learned of them; one at least.
 
     Returns
     -------

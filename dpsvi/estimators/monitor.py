@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from dpsvi.training.progress import Progress
@@ -76,14 +78,17 @@ class Monitor:
         """Take one :class:`~dpsvi.base.Event`; True ends the fit."""
         estimator = self.estimator
         self.looks += 1
-        self.seconds = self.before[0] + event.seconds
         self.epoch = self.before[1] + event.epoch
+        began = time.perf_counter()
+        estimator._reached(self.epoch, event.state)
+        if not estimator._engine().simulated:
+            self.add_seconds(time.perf_counter() - began)  # it is a part of the fit
+        self.seconds = self.before[0] + event.seconds
         event = event._replace(seconds=self.seconds, epoch=self.epoch)
         entry = {
             "step": event.step, "items": event.items, "epoch": event.epoch,
             "seconds": event.seconds, "rate": event.rate,
         }  # fmt: skip
-        estimator._reached(self.epoch, event.state)
         last = self.epoch > self.whole - 1e-9
         if self.held_out is not None and (last or self.looks % self.every == 0):
             entry.update(estimator._held_out_score(event.state, self.held_out))

@@ -251,7 +251,7 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         self._streaming = stream = total is not None
         if not len(items.index) and not (stream and going_on):
             raise ValueError(f"empty corpus: {count(items)} documents without any word")
-        self._learned, self._learns_until = self._learned_priors() if going_on else {}, 0.0
+        self._learned, self._learns_until = self._learned_priors() if going_on else {}, 0
         counts = np.zeros(self.n_features_in_)  # bincount of no words gives integers
         counts += np.bincount(items.index, items.value, self.n_features_in_)
         if stream and going_on:
@@ -292,7 +292,7 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         if total is None and not self.interrupted_:
             self._learn_priors(items, rng)
         else:
-            self._use_priors(**self._learned)
+            self._use_learned_priors()
 
     def _optimise(self, items, rng, monitor) -> None:
         """All passes of a fit."""

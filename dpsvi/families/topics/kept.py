@@ -79,6 +79,7 @@ class KeptPasses(Remembering):
                 return
             phase = {"done": n_passes, "draws": 1}
         self._train_kept(items, Place(**phase), rng, monitor)
+        self._set_priors(model, *self._used_priors(self._state.model))  # as the checkpoint has them
         self._state.model = model
 
     def _alpha_of_tables(self):

@@ -24,7 +24,7 @@ NOISE = 0.01  # nats a token; beyond a concentration that is worse by so much no
 MANY_TOKENS = 5.0  # for each word and topic: half way between topics of few tokens and of many
 ETA_RANGE = 16.0  # a learned eta is within this factor of the one that a fit begins with
 MOST_PRIOR = 0.25  # of a topic's tokens, that the priors of its words stand for; more runs away
-ETA_WORDS = 500  # say enough about one number
+ETA_WORDS = 500  # and twice as many at most; they say enough about one number
 
 
 def learned_concentration(state, items, shares, used, rng, n_jobs=1) -> float:
@@ -113,18 +113,18 @@ def learned_eta(state, n_topics: int, first: float) -> float:
     state, n_topics
         The topics.
     first : float
-        Eta that the fit began with; the answer is `ETA_RANGE` times more or less at most.
+        Eta of a fit that nothing is known of; the answer is `ETA_RANGE` times more or less at most.
     """
     n_words = state.model.shape[0] - state.model.common_rows
     every = max(1, n_words // ETA_WORDS)
     sample = state.scale * state.shared.rows[:n_words:every, :n_topics].astype(np.float64)
     totals = topic_tokens(state, n_topics)
-    found = fixed_point_eta(float(state.model.prior.flat[0]), sample, totals, n_words)
     most = min(ETA_RANGE * first, max(first, MOST_PRIOR * totals.mean() / n_words))
-    return float(np.clip(found, first / ETA_RANGE, most))
+    bounds = first / ETA_RANGE, most
+    return fixed_point_eta(float(state.model.prior.flat[0]), sample, totals, n_words, bounds)
 
 
-def fixed_point_eta(eta, sample, totals, n_words, n_steps: int = 2):
+def fixed_point_eta(eta, sample, totals, n_words, bounds=(1e-6, 1e6), n_steps: int = 2):
     """A few of Minka's (2000) fixed-point steps for a symmetric Dirichlet, given expected counts.
 
     Counts are random; see :func:`dpsvi.kernels.fold.count_evidence`.
@@ -136,12 +136,15 @@ def fixed_point_eta(eta, sample, totals, n_words, n_steps: int = 2):
         Expected counts of some of the words.
     totals : float64 array, (n_topics,)
         Expected counts of all words.
-    n_words, n_steps : int
+    n_words : int
+    bounds : pair of float
+        The answer is between them.
+    n_steps : int
     """
     sample = np.maximum(sample, 1e-6)
     present = -np.expm1(-sample)
     for _ in range(n_steps):
         above = (present * (psi(sample / present + eta) - psi(eta))).sum()
         below = (psi(totals + n_words * eta) - psi(n_words * eta)).sum()
-        eta = float(np.clip(eta * above / (len(sample) * below), 1e-4, 10.0))
+        eta = float(np.clip(eta * above / (len(sample) * below), *bounds))
     return eta

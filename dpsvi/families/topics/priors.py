@@ -1,7 +1,7 @@
 """The priors of a topic model's estimator: as given, or learned by a fit.
 
-Eta is learned after every pass, from the topics as they are by then, and alpha once, when all
-passes have been made (:mod:`dpsvi.families.topics.learned_priors`).
+Eta is learned after every pass, from the topics as they are by then, and both it and alpha when
+all passes have been made (:mod:`dpsvi.families.topics.learned_priors`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Priors:
 
     _alpha_parameter: str
     _learned: dict  # by an earlier fit, which this one goes on from; while a fit runs
-    _learns_until: float  # the pass after which eta is learned for the last time
+    _learns_until: int  # passes after each of which eta is learned; 0: only when all are made
 
     def _first_eta(self) -> float:
         prior = self.topic_word_prior
@@ -46,19 +46,24 @@ class Priors:
 
     def _make(self, n_words):
         """The model with the priors that topics are fitted with."""
-        eta = self._learned.get("eta", self._first_eta())
-        return self._model(n_words, self._first_alpha(), eta)
+        eta = None if self._empties_topics() else self._learned.get("eta")
+        return self._model(
+            n_words, self._first_alpha(), self._first_eta() if eta is None else eta
+        )
+
+    def _empties_topics(self) -> bool:
+        """Whether eta is one that empties topics, and so is to stay as it is while a fit runs."""
+        return self._default().word_prior > 0
 
     def _begin_part(self, done: int, n_passes: int) -> None:
         """Let eta be learned after each of the `n_passes` passes that follow `done` ones.
 
         Without a master each node has priors of its own, and only those of one could be changed.
-        And where eta is one that empties topics, it is to stay so until the fit has ended.
         """
         super()._begin_part(done, n_passes)
-        fixed = self._masterless() or self._default().word_prior
+        fixed = self._masterless() or self._empties_topics()
         learns = self._learns("topic_word_prior") and not fixed
-        self._learns_until = done + n_passes if learns else 0.0
+        self._learns_until = done + n_passes if learns else 0
 
     def _reached(self, epoch: float, state) -> None:
         """Learn eta, if a pass has ended since the fit's observer looked last."""
@@ -73,7 +78,7 @@ class Priors:
     def _learn_priors(self, items, rng) -> None:
         """Learn the priors that are to be learned; the topics have been fitted."""
         state = self._state
-        if self._learns("topic_word_prior") and not self._learns_until:
+        if self._learns("topic_word_prior"):
             self._use_priors(eta=self._learned_eta(state))
         if self._learns(self._alpha_parameter):
             alpha = self._alpha(state)
@@ -84,7 +89,20 @@ class Priors:
     def _learned_priors(self) -> dict:
         """What an earlier fit has learned: arguments of :meth:`_use_priors`."""
         named = {"alpha": self._alpha_parameter, "eta": "topic_word_prior"}
-        return {key: getattr(self, f"{name}_") for key, name in named.items() if self._learns(name)}
+        found = {
+            key: getattr(self, f"{name}_") for key, name in named.items() if self._learns(name)
+        }
+        if np.ndim(found.get("eta", 0.0)):
+            del found["eta"]  # of each word: it was given
+        return found
+
+    def _use_learned_priors(self) -> None:
+        """Have the priors that an earlier fit has learned, for this one learns no more.
+
+        It is one pass over a stream, or was interrupted; what it has learned of eta is kept.
+        """
+        kept = {"eta"} if self._learns_until else set()
+        self._use_priors(**{key: it for key, it in self._learned.items() if key not in kept})
 
     def _use_priors(self, alpha=None, eta=None) -> None:
         """Let the fitted model have the priors given."""

@@ -67,8 +67,9 @@ class DPSVIHDP(Moving, KeptPasses, TopicEstimator):
     topic_word_prior : float, "auto" or None, default="auto"
         Dirichlet prior eta of the words of a topic, > 0.  None is ``2 / n_components`` for the
         collapsed and 0.3 for the mean-field local step, which leaves topics empty; ``"auto"``
-        begins with that, and with the collapsed step learns it from the topics after every pass
-        (:mod:`dpsvi.families.topics.learned_priors`).
+        begins with that and learns it from the topics
+        (:mod:`dpsvi.families.topics.learned_priors`): after every pass, but with the mean-field
+        step and on clusters without a master once the fit has ended.
     local_step : {"collapsed", "mean_field"}, default="collapsed"
         ``"collapsed"`` has the lower perplexity on text and is several times faster.
         ``"mean_field"``, Wang et al.'s, empties the topics it does not need: of a corpus drawn

@@ -54,7 +54,7 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
     topic_word_prior : float, array, "auto" or None, default="auto"
         Dirichlet prior eta of the words of a topic, > 0.  None is ``2 / n_components`` for the
         collapsed and ``5 / n_components`` for the mean-field local step; ``"auto"`` begins with
-        that, and after every pass learns it from the topics
+        that, and learns it from the topics after every pass
         (:mod:`dpsvi.families.topics.learned_priors`), on clusters without a master once the fit
         has ended.  An array of shape (n_features,) or
         (n_components, n_features) gives words priors of their own, in all topics or in each: it
@@ -213,7 +213,7 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         return eta.astype(np.float64)
 
     def _make(self, n_words) -> Model:
-        seeds = {} if self.seed_words is None else by_topic(self.seed_words, self.n_components)
+        seeds = self._seeds()
         if not seeds:
             return super()._make(n_words)
         eta = seeded_prior(
@@ -221,9 +221,12 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         )
         return self._model(n_words, self._first_alpha(), eta)
 
+    def _seeds(self) -> dict[int, list]:
+        return {} if self.seed_words is None else by_topic(self.seed_words, self.n_components)
+
     def _learns(self, prior: str) -> bool:
-        wants_many = prior == "topic_word_prior" and self.seed_words
-        return super()._learns(prior) and not wants_many
+        given = prior == "topic_word_prior" and self._seeds()
+        return super()._learns(prior) and not given
 
     def _model(self, n_words, alpha, eta) -> Model:
         if np.ndim(eta) and eta.shape[-1] != n_words:
@@ -268,8 +271,7 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
                 "warm_documents keeps all topics of a document, local_step='sparse' has few"
             )
         self._first_alpha()
-        if self.seed_words is not None:
-            by_topic(self.seed_words, self.n_components)
+        self._seeds()
 
     def _first_alpha(self):
         prior = self.doc_topic_prior

@@ -242,13 +242,12 @@ def test_eta_is_learned_after_every_pass(estimator, corpus):
     """At the same moments however often the observer looks."""
     model = estimator(10, max_iter=4, engine="serial", random_state=0)
     seen = etas_of(model, corpus)
-    etas = dict(seen)
     assert [epoch for epoch, _ in seen] == pytest.approx(np.arange(0.5, 4.1, 0.5), abs=0.02)
     values = [eta for _, eta in seen]
     assert values[0] == pytest.approx(0.2), "2 / K"
     assert values[1] != values[0] and values[1] == values[2] and values[3] == values[4]
     whole = etas_of(estimator(10, max_iter=4, engine="serial", random_state=0), corpus, 1.0)
-    assert [eta for _, eta in whole] == values[1::2], etas
+    assert [eta for _, eta in whole] == values[1::2]
 
 
 def test_mean_field_that_empties_topics_does_so_with_the_eta_it_began_with(corpus):
@@ -273,16 +272,18 @@ def test_topics_with_the_eta_they_were_drawn_with_predict_better(eta, most, rng)
     assert learned < most * fixed
 
 
-def test_a_fit_that_is_resumed_has_the_eta_it_had(corpus, tmp_path):
-    """Interrupted in the middle of a pass, after eta was learned twice."""
-    settings = dict(max_iter=4, engine="serial", evaluate_every=0.5, random_state=0)
+@pytest.mark.parametrize("more", [{}, {"keep_responsibilities": True, "doc_topic_prior": 3.0}])
+@pytest.mark.parametrize("after", [2.4, 3.4, 4.4, 5.0])
+def test_a_fit_that_is_resumed_has_the_eta_it_had(more, after, corpus, tmp_path):
+    """Interrupted between passes and in them, in those that keep responsibilities, too."""
+    settings = dict(max_iter=5, engine="serial", evaluate_every=0.5, random_state=0, **more)
 
     def make(**more):
         kept = dict(checkpoint_dir=tmp_path, checkpoint_seconds=0)
         return DPSVILDA(10, **settings, **kept, **more)
 
     def interrupt(event):
-        if event.epoch > 2.4:
+        if event.epoch >= after - 1e-9:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -291,6 +292,65 @@ def test_a_fit_that_is_resumed_has_the_eta_it_had(corpus, tmp_path):
     whole = DPSVILDA(10, **settings).fit(corpus)
     assert np.array_equal(resumed.components_, whole.components_)
     assert resumed.topic_word_prior_ == whole.topic_word_prior_
+
+
+@pytest.mark.parametrize("estimator", [DPSVILDA, DPSVIHDP])
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("end", [0.5, 1.0, 1.5, 4.0])
+def test_the_last_eta_is_that_of_the_last_topics(estimator, kept, end, corpus):
+    """However a fit ends: by a callback in the middle of a pass, or after passes that keep."""
+    seen = []
+
+    def look(event):
+        seen.append(float(event.state.model.prior.flat[0]))
+        return event.epoch >= end - 1e-9
+
+    model = estimator(
+        10, max_iter=4, engine="serial", keep_responsibilities=kept, evaluate_every=0.5,
+        random_state=0, callbacks=[look],
+    ).fit(corpus)  # fmt: skip
+    state, found = model._state, model.topic_word_prior_
+    known = state.model.prior.copy()
+    state.model.prior[...] = seen[-1]  # what was in use before the end
+    assert learned_eta(state, 10, 0.2) == pytest.approx(found)
+    state.model.prior[...] = known
+    assert found != seen[-1]
+
+
+def test_a_fit_that_goes_on_begins_with_what_was_learned(corpus):
+    """Not where eta empties topics, and not where it was given for each word."""
+    settings = dict(max_iter=2, engine="serial", random_state=0, warm_start=True)
+    for model, stays in (
+        (DPSVILDA(10, **settings), False), (DPSVIHDP(10, **settings), False),
+        (DPSVIHDP(10, local_step="mean_field", **settings), True),
+    ):  # fmt: skip
+        learned = model.fit(corpus).topic_word_prior_
+        first = etas_of(model, corpus)[0][1]
+        assert first == pytest.approx(0.3 if stays else learned)
+    for given in ({"topic_word_prior": np.full(corpus.n_features, 0.1)}, {"seed_words": {0: [1]}}):
+        model = DPSVILDA(10, **settings, **given).fit(corpus)
+        model.set_params(seed_words=None, topic_word_prior="auto")
+        assert etas_of(model, corpus)[0][1] == pytest.approx(0.2)
+
+
+def test_an_interrupted_fit_that_went_on_keeps_the_eta_of_its_topics(corpus):
+    model = DPSVILDA(10, max_iter=4, engine="serial", random_state=0, warm_start=True).fit(corpus)
+    seen = []
+
+    def interrupt(event):
+        seen.append(float(event.state.model.prior.flat[0]))
+        if event.epoch > 1.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(callbacks=[interrupt]).fit(corpus)
+    assert model.topic_word_prior_ == seen[-1]
+
+
+def test_topics_without_seeds_are_not_guided(corpus):
+    for seeds in ({}, [], {0: []}, [[], []]):
+        model = DPSVILDA(10, seed_words=seeds, max_iter=1, random_state=0).fit(corpus)
+        assert model.topic_word_prior_ != pytest.approx(0.2, rel=1e-3)
 
 
 @pytest.mark.parametrize("strategy, learns", [("decay", True), ("gossip", False)])

@@ -28,8 +28,8 @@ def problem(model):
 
 
 def total(state):
-    """Sum of the parameters, without that of rows which all items share."""
-    return float(state.natural()[: state.model.shape[0] - state.model.common_rows].sum(dtype=float))
+    """Sum of what was learned of the items, without that of rows which all of them share."""
+    return float(state.learned()[: state.model.shape[0] - state.model.common_rows].sum(dtype=float))
 
 
 def steps(report):

@@ -46,10 +46,8 @@ class Priors:
 
     def _make(self, n_words):
         """The model with the priors that topics are fitted with."""
-        eta = None if self._empties_topics() else self._learned.get("eta")
-        return self._model(
-            n_words, self._first_alpha(), self._first_eta() if eta is None else eta
-        )
+        learned = {} if self._empties_topics() else self._learned
+        return self._model(n_words, self._first_alpha(), learned.get("eta", self._first_eta()))
 
     def _empties_topics(self) -> bool:
         """Whether eta is one that empties topics, and so is to stay as it is while a fit runs."""

@@ -2,8 +2,7 @@
 
 import json
 
-from scipy.sparse import csr_array
-from tools.corpus_writers import write
+from tools.corpus_writers import write_small
 
 from experiments.annealing import main
 from experiments.digests.sides import ROOT
@@ -12,8 +11,7 @@ from experiments.provenance import git_revision
 
 def test_from_end_to_end(rng, tmp_path):
     """Two fits of the same seed, which differ where the priors are larger than the default ones."""
-    counts = csr_array(rng.poisson(0.4, size=(80, 30)))
-    path = write(tmp_path, counts, "uci", gz=True).rename(tmp_path / "docword.small.txt.gz")
+    path = write_small(tmp_path, rng.poisson(0.4, size=(80, 30)))
     out = tmp_path / "out"
     for name, alpha in (("large", "2"), ("small", "0.001")):
         given = ["--topics", "6", "--passes", "4", "--alpha", alpha, "--eta", "0.001"]

@@ -4,8 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
-from tools.corpus_writers import write
+from tools.corpus_writers import write_small
 
 from dpsvi.families.topics import kept
 from experiments.digests.sides import ROOT
@@ -37,8 +36,7 @@ def test_perplexities_are_compared_with_serial_fits_of_the_same_seed():
 @pytest.mark.parametrize(("model", "name"), [("lda", "small"), ("hdp", "small-hdp")])
 def test_from_end_to_end(model, name, rng, tmp_path, monkeypatch):
     monkeypatch.setattr(kept, "KEPT_SHARE", kept.KEPT_SHARE)  # `main` sets it
-    counts = csr_array(rng.poisson(0.6, size=(80, 30)))
-    path = write(tmp_path, counts, "uci", gz=True).rename(tmp_path / "docword.small.txt.gz")
+    path = write_small(tmp_path, rng.poisson(0.6, size=(80, 30)))
     out = tmp_path / "out"
     given = ["--model", model, "--cells", "3x2", "--topics", "3", "--passes", "4", "--share", "2"]
     main([str(path), *given, "--seeds", "1", "--out", str(out)])

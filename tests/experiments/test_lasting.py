@@ -3,16 +3,14 @@
 import json
 
 from reference.lda import TopicCorpus
-from scipy.sparse import csr_array
-from tools.corpus_writers import write
+from tools.corpus_writers import write_small
 
 from experiments import lasting
 
 
 def test_from_end_to_end(tmp_path, monkeypatch):
     monkeypatch.setattr(lasting, "LONG", 12)
-    counts = csr_array(TopicCorpus(3, 40, 200, 20, 0.1, 0).counts)
-    write(tmp_path, counts, "uci", gz=True).rename(tmp_path / "docword.small.txt.gz")
+    write_small(tmp_path, TopicCorpus(3, 40, 200, 20, 0.1, 0).counts)
     lasting.main([str(tmp_path), "--seeds", "1", "--out", str(tmp_path / "out")])
     (row,) = json.loads((tmp_path / "out/lasting.json").read_text())["rows"]
     assert row["at once"]["passes"] == row["auto"]["passes"] >= 10

@@ -4,8 +4,7 @@ import json
 
 import pytest
 from reference.lda import TopicCorpus
-from scipy.sparse import csr_array
-from tools.corpus_writers import write
+from tools.corpus_writers import write_small
 
 from experiments.learned_alpha import FACTORS, above, main, summary
 
@@ -22,8 +21,7 @@ def test_percent_above_the_lowest():
 
 def test_from_end_to_end(tmp_path):
     drawn = TopicCorpus(3, 40, n_documents=300, n_tokens=40, alpha=0.3, seed=0)
-    path = tmp_path / "docword.small.txt.gz"
-    write(tmp_path, csr_array(drawn.counts), "uci", gz=True).rename(path)
+    path = write_small(tmp_path, drawn.counts)
     main([str(path), "--topics", "3", "--passes", "5", "--out", str(tmp_path / "out")])
     (row,) = json.loads((tmp_path / "out/learned_alpha.json").read_text())["rows"]
     assert row["K"] == 3 and 1 < row["taken"] < 2

@@ -4,8 +4,7 @@ import json
 
 import pytest
 from reference.lda import TopicCorpus
-from scipy.sparse import csr_array
-from tools.corpus_writers import write
+from tools.corpus_writers import write_small
 
 from experiments.learned_eta import main, make, table
 
@@ -27,8 +26,7 @@ def test_percent_above_the_fixed_one():
 
 def test_from_end_to_end(tmp_path):
     drawn = TopicCorpus(3, 40, n_documents=300, n_tokens=40, alpha=0.3, seed=0)
-    path = tmp_path / "docword.small.txt.gz"
-    write(tmp_path, csr_array(drawn.counts), "uci", gz=True).rename(path)
+    path = write_small(tmp_path, drawn.counts)
     given = ["--models", "3,m3,s3,hdp", "--passes", "3", "--seeds", "1"]
     main([str(path), *given, "--out", str(tmp_path / "out")])
     rows = json.loads((tmp_path / "out/learned_eta.json").read_text())["rows"]

@@ -2,16 +2,14 @@
 
 import json
 
-from scipy.sparse import csr_array
-from tools.corpus_writers import write
+from tools.corpus_writers import write_small
 
 from experiments.many_topics import main
 
 
 def test_from_end_to_end(rng, tmp_path):
     """The sparse step is fitted with all numbers of topics, the others up to a number."""
-    counts = csr_array(rng.poisson(0.4, size=(80, 30)))
-    path = write(tmp_path, counts, "uci", gz=True).rename(tmp_path / "docword.small.txt.gz")
+    path = write_small(tmp_path, rng.poisson(0.4, size=(80, 30)))
     main([str(path), "--topics", "4,50", "--most", "10", "--out", str(tmp_path / "out")])
     found = json.loads((tmp_path / "out/many_topics.json").read_text())
     fitted = [(row["step"], row["topics"]) for row in found["rows"]]

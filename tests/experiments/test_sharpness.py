@@ -4,8 +4,7 @@ import json
 
 import pytest
 from reference.lda import TopicCorpus
-from scipy.sparse import csr_array
-from tools.corpus_writers import write
+from tools.corpus_writers import write_small
 
 from experiments.sharpness import main, table
 
@@ -24,8 +23,7 @@ def test_percent_of_strength_0():
 def test_from_end_to_end(tmp_path):
     """Strengths are compiled in: each is another fit."""
     drawn = TopicCorpus(3, 40, n_documents=400, n_tokens=60, alpha=0.1, seed=0)
-    path = tmp_path / "docword.small.txt.gz"
-    write(tmp_path, csr_array(drawn.counts), "uci", gz=True).rename(path)
+    path = write_small(tmp_path, drawn.counts)
     out = tmp_path / "out"
     main([str(path), "--models", "10,hdp", "--passes", "5", "--seeds", "1", "--out", str(out)])
     rows = json.loads((out / "sharpness.json").read_text())["rows"]

@@ -3,8 +3,7 @@
 import json
 
 import numpy as np
-from scipy.sparse import csr_array
-from tools.corpus_writers import write
+from tools.corpus_writers import write_small
 
 from dpsvi.corpus import as_corpus
 from dpsvi.families.topics import defaults
@@ -23,8 +22,7 @@ def test_documents_are_cut_to_some_of_their_tokens(rng):
 
 def test_from_end_to_end(rng, tmp_path):
     before = estimator.DEFAULTS["mean_field"], defaults.MOST_LONGER
-    counts = csr_array(rng.poisson(0.6, size=(80, 30)))
-    write(tmp_path, counts, "uci", gz=True).rename(tmp_path / "docword.small.txt.gz")
+    write_small(tmp_path, rng.poisson(0.6, size=(80, 30)))
     main([str(tmp_path), "small:12:3", "--out", str(tmp_path / "out")])
     (row,) = json.loads((tmp_path / "out/shares.json").read_text())["rows"]
     assert row["K"] == 3 and row["tokens_a_document"] <= 12

@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from scipy.sparse import csr_array
-from tools.corpus_writers import write
+from tools.corpus_writers import write_small
 
 from experiments.streams import gap, main
 
@@ -15,8 +14,7 @@ def test_gap():
 
 
 def test_from_end_to_end(rng, tmp_path):
-    counts = csr_array(rng.poisson(0.8, size=(120, 30)))
-    write(tmp_path, counts, "uci", gz=True).rename(tmp_path / "docword.small.txt.gz")
+    write_small(tmp_path, rng.poisson(0.8, size=(120, 30)))
     main([str(tmp_path), "--topics", "3", "--seeds", "1", "--out", str(tmp_path / "out")])
     (row,) = json.loads((tmp_path / "out/streams.json").read_text())["rows"]
     assert set(row["perplexity"]) == {"fit", "100", "1,000", "10,000", "1,000, N known"}

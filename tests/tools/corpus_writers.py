@@ -46,6 +46,12 @@ def write(folder: Path, matrix, fmt: str, gz: bool = False) -> Path:
     return path
 
 
+def write_small(folder: Path, counts) -> Path:
+    """Write an array of counts as the corpus *small* of a folder, and return the path."""
+    path = folder / "docword.small.txt.gz"
+    return write(folder, scipy.sparse.csr_array(counts), "uci", gz=True).rename(path)
+
+
 def example():
     """Three documents, the second one empty, over four words, the last one unused."""
     rows = [[2, 0, 1, 0], [0, 0, 0, 0], [0, 4, 300, 0]]

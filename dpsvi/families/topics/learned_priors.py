@@ -23,7 +23,9 @@ SURE = 2.0  # standard errors by which a concentration must be worse to be out o
 NOISE = 0.01  # nats a token; beyond a concentration that is worse by so much no other is looked at
 MANY_TOKENS = 5.0  # for each word and topic: half way between topics of few tokens and of many
 ETA_RANGE = 16.0  # a learned eta is within this factor of the one that a fit begins with
-MOST_PRIOR = 0.25  # of a topic's tokens, that the priors of its words stand for; more runs away
+SMALL = 0.1  # so many of the topics that are in use are small
+MOST_OF_SMALL = 1 / 3  # of the tokens of these may the priors of all words stand for
+MOST_OF_MEAN = 1 / 30  # of the tokens of a topic on average; so much does no harm
 ETA_WORDS = 500  # and twice as many at most; they say enough about one number
 
 
@@ -105,8 +107,11 @@ def learned_eta(state, n_topics: int, first: float) -> float:
     """Eta of the topics by Minka's fixed point, from the one in use.
 
     Topics that are alike, for they are young or there are none to be found, look as if they were
-    drawn with a large eta, which makes them more alike.  So no eta above `first` stands for more
-    than `MOST_PRIOR` of the tokens of a topic.
+    drawn with a large eta, which makes them more alike.  And where some topics are much larger
+    than others, they ask for an eta by which the small ones lose all that they have.  So an eta
+    above `first` stands for `MOST_OF_SMALL` of the tokens of small topics at most, or for
+    `MOST_OF_MEAN` of those of the mean topic.  Topics that have fewer tokens than `first` stands
+    for are not in use.
 
     Parameters
     ----------
@@ -119,7 +124,10 @@ def learned_eta(state, n_topics: int, first: float) -> float:
     every = max(1, n_words // ETA_WORDS)
     sample = state.scale * state.shared.rows[:n_words:every, :n_topics].astype(np.float64)
     totals = topic_tokens(state, n_topics)
-    most = min(ETA_RANGE * first, max(first, MOST_PRIOR * totals.mean() / n_words))
+    in_use = totals[totals > n_words * first]
+    small = np.quantile(in_use, SMALL) if len(in_use) else 0.0
+    most = max(MOST_OF_SMALL * small, MOST_OF_MEAN * totals.mean()) / n_words
+    most = min(ETA_RANGE * first, max(first, most))
     bounds = first / ETA_RANGE, most
     return fixed_point_eta(float(state.model.prior.flat[0]), sample, totals, n_words, bounds)
 

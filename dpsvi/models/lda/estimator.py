@@ -56,9 +56,9 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         collapsed and ``5 / n_components`` for the mean-field local step; ``"auto"`` begins with
         that, and learns it from the topics after every pass
         (:mod:`dpsvi.families.topics.learned_priors`), on clusters without a master once the fit
-        has ended.  An array of shape (n_features,) or
-        (n_components, n_features) gives words priors of their own, in all topics or in each: it
-        stays as it is, and no word can be added to it.
+        has ended, and never in `partial_fit`.  An array of shape (n_features,) or (n_components,
+        n_features) gives words priors of their own, in all topics or in each: it stays as it is,
+        and no word can be added to it.
     seed_words : dict of int to list, list of lists or None, default=None
         Guided topics: words, or word numbers where there is no vocabulary, that belong to a topic.
         Each has a prior of eta plus its tokens in the documents there

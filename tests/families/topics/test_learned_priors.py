@@ -220,10 +220,10 @@ def test_ranges(corpus):
             state, items_of(corpus), shares, used, np.random.default_rng(0)
         )
         assert used / RANGE <= found <= used * RANGE
-    quarter = 0.25 * corpus.n_tokens / (5 * corpus.n_features)
+    third = corpus.n_tokens / 5 / 3 / corpus.n_features
     for first in (1e-4, 0.01, 1.0, 100.0):
         found = learned_eta(state, 5, first)
-        assert first / ETA_RANGE <= found <= min(ETA_RANGE * first, max(first, 1.01 * quarter))
+        assert first / ETA_RANGE <= found <= min(ETA_RANGE * first, max(first, third))
 
 
 def etas_of(model, data, every=0.5) -> list[tuple[float, float]]:
@@ -248,6 +248,25 @@ def test_eta_is_learned_after_every_pass(estimator, corpus):
     assert values[1] != values[0] and values[1] == values[2] and values[3] == values[4]
     whole = etas_of(estimator(10, max_iter=4, engine="serial", random_state=0), corpus, 1.0)
     assert [eta for _, eta in whole] == values[1::2]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_eta_does_not_empty_small_topics(seed):
+    """Few documents of many topics, some rare; the rare ones have few tokens for so many words."""
+    rng = np.random.default_rng(seed)
+    often = 1 / np.arange(1, 121)
+    topics = rng.dirichlet(0.02 * np.linspace(0.1, 6, 2000), 120)
+    chosen = rng.choice(120, size=(220, 3), p=often / often.sum())
+    counts = np.array([rng.multinomial(600, topics[three].mean(axis=0)) for three in chosen])
+    fixed, learned = (
+        DPSVILDA(
+            120, max_iter=30, topic_word_prior=prior, engine="serial", random_state=seed
+        ).fit(counts[:200]) for prior in (None, "auto")
+    )  # fmt: skip
+    assert learned.topic_word_prior_ > 1.5 * fixed.topic_word_prior_
+    sizes = learned.components_.sum(axis=1) - 2000 * learned.topic_word_prior_
+    assert np.sum(sizes > 0.1 * sizes.mean()) >= 110
+    assert learned.perplexity(counts[200:]) < fixed.perplexity(counts[200:])
 
 
 def test_mean_field_that_empties_topics_does_so_with_the_eta_it_began_with(corpus):

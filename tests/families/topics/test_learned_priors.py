@@ -18,7 +18,7 @@ from dpsvi.families.topics.learned_priors import (
     too_small,
 )
 from dpsvi.families.topics.matrix import FLOAT
-from dpsvi.families.topics.without_own import WithoutOwn
+from dpsvi.families.topics.without_own import WithoutOwn, topic_tokens
 from dpsvi.kernels.jit import as_items
 
 
@@ -220,10 +220,11 @@ def test_ranges(corpus):
             state, items_of(corpus), shares, used, np.random.default_rng(0)
         )
         assert used / RANGE <= found <= used * RANGE
-    third = corpus.n_tokens / 5 / 3 / corpus.n_features
+    sizes = topic_tokens(state, 5)
+    most = max(np.quantile(sizes, 0.1) / 3, sizes.mean() / 30) / corpus.n_features
     for first in (1e-4, 0.01, 1.0, 100.0):
         found = learned_eta(state, 5, first)
-        assert first / ETA_RANGE <= found <= min(ETA_RANGE * first, max(first, third))
+        assert first / ETA_RANGE <= found <= min(ETA_RANGE * first, max(first, 1.01 * most))
 
 
 def etas_of(model, data, every=0.5) -> list[tuple[float, float]]:

@@ -74,6 +74,17 @@ def exp_digamma_row(x, n, out):
 
 
 @inline_kernel
+def exp_or_zero(x):
+    """exp(x) for x <= 0 of a row whose largest entry is 1, or 0 if it is below exp(`LEAST`).
+
+    Products of what is smaller leave the range of normal float32, and arithmetic with subnormal
+    numbers takes many times as long.
+    """
+    least = np.float32(LEAST)
+    return np.exp(max(x, least)) * np.float32(x > least)
+
+
+@inline_kernel
 def psi(x):
     """digamma(x) for x > 0 by one step of its recurrence, which keeps small x exact."""
     return np.log(exp_digamma(x + np.float32(1))) - np.float32(1) / x
@@ -105,5 +116,5 @@ def exp_expected_log(lam, size, shift):
             row[k] = psi(row[k]) - log_size[k]
             top = max(top, row[k])
         for k in range(size.shape[0]):
-            row[k] = np.exp(row[k] - top)
+            row[k] = exp_or_zero(row[k] - top)
         shift[w] = top

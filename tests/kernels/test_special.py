@@ -129,3 +129,5 @@ def test_exp_expected_log(smallest, rng):
     assert np.all(basis.max(axis=1) == 1)
     np.testing.assert_allclose(shift, expected.max(axis=1), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(basis, np.exp(expected - shift[:, None]), rtol=1e-2, atol=1e-6)
+    least = exp_digamma(np.float32(1e-4), np.float32(1))  # the smallest weight of a topic
+    assert np.all((basis == 0) | (basis * least >= np.finfo(np.float32).tiny))

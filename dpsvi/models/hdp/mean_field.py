@@ -27,7 +27,7 @@ from dpsvi.expfam.stick_breaking import by_size
 from dpsvi.kernels.digamma import digamma
 from dpsvi.kernels.fold import fold, list_words, topic_sizes
 from dpsvi.kernels.jit import copy, inline_kernel, kernel
-from dpsvi.kernels.special import psi
+from dpsvi.kernels.special import exp_or_zero, psi
 from dpsvi.models.hdp.options import options_of
 from dpsvi.models.hdp.sticks import count_tables, expected_log_weights, leave_tables_out
 
@@ -41,7 +41,7 @@ def softmax(x):
     top = x.max()
     norm = x.dtype.type(0)
     for i in range(x.shape[0]):
-        x[i] = np.exp(x[i] - top)
+        x[i] = exp_or_zero(x[i] - top)
         norm += x[i]
     for i in range(x.shape[0]):
         x[i] /= norm
@@ -55,7 +55,7 @@ def largest_topics(block, counts, n_topics, basis, positions, vectors, ratio, ze
     for i in range(n):
         top = block[i, :n_topics].max()
         for k in range(n_columns):
-            basis[i, k] = np.exp(block[i, k] - top)
+            basis[i, k] = exp_or_zero(block[i, k] - top)
     gamma[:] = 0
     gamma[:n_topics] = 1
     for _ in range(FIRST_SWEEPS):

@@ -7,6 +7,10 @@ import math
 from dpsvi.expfam.gaussian import BLOCK
 from dpsvi.kernels.jit import inline_kernel, kernel
 
+# A responsibility below exp(LEAST) of the largest of its point counts as 0: products with it would
+# be subnormal numbers, with which arithmetic takes many times as long.
+LEAST = -300.0
+
 
 @inline_kernel
 def load_block(items, batch, first, x):
@@ -37,7 +41,8 @@ def normalise(log_p, size, bound, total):
             bound[i] = max(bound[i], log_p[k, i])
     for k in range(n_components):
         for i in range(BLOCK):
-            log_p[k, i] = math.exp(log_p[k, i] - bound[i])
+            below = log_p[k, i] - bound[i]
+            log_p[k, i] = math.exp(below) if below > LEAST else 0.0
             total[i] += log_p[k, i]
     for k in range(n_components):
         for i in range(BLOCK):

@@ -11,7 +11,14 @@ import numpy as np
 
 from dpsvi.expfam import by_dimension, conditional
 from dpsvi.expfam.gaussian import BLOCK, mirror
-from dpsvi.families.mixtures.blocks import add_unvisited, load_block, normalise, to_changes, weigh
+from dpsvi.families.mixtures.blocks import (
+    LEAST,
+    add_unvisited,
+    load_block,
+    normalise,
+    to_changes,
+    weigh,
+)
 from dpsvi.kernels.jit import inline_kernel, kernel
 
 
@@ -100,7 +107,8 @@ def _normalise(log_p):
     for k in range(1, log_p.shape[0]):
         top = max(top, log_p[k])
     for k in range(log_p.shape[0]):
-        log_p[k] = np.exp(log_p[k] - top)
+        below = log_p[k] - top
+        log_p[k] = np.exp(below) if below > LEAST else 0.0
         total += log_p[k]
     for k in range(log_p.shape[0]):
         log_p[k] /= total

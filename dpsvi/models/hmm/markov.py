@@ -29,6 +29,12 @@ LEAST = 1e-290
 
 
 @inline_kernel
+def _normal(mass):
+    """Mass, or 0 below `LEAST`: arithmetic with subnormal numbers takes many times as long."""
+    return mass if mass > LEAST else 0.0
+
+
+@inline_kernel
 def forward(begin, trans, weight, filtered, factor):
     """The messages from the past to every step.
 
@@ -67,7 +73,7 @@ def forward(begin, trans, weight, filtered, factor):
         factor[t] = total
         scale = 1.0 / total
         for k in range(n_states):
-            here[k] *= scale
+            here[k] = _normal(here[k] * scale)
 
 
 @inline_kernel
@@ -97,7 +103,7 @@ def smooth(trans, predicted, filtered, first, last, pairs):
             to_k, likely = trans[j], 0.0
             for k in range(n_states):
                 likely += to_k[k] * ratio[k]
-            before[j] *= likely
+            before[j] = _normal(before[j] * likely)
 
 
 @kernel

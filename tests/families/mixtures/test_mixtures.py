@@ -337,6 +337,20 @@ def test_diagonal_far_from_zero(rng, cls):
 
 
 @CLASSES
+@pytest.mark.parametrize("gap", [False, True])
+def test_far_points_have_no_subnormal_responsibilities(cls, gap):
+    """Arithmetic with them takes many times as long."""
+    near, grid = np.array([[0.0, 0.0], [1.0, 1.0]] * 40), np.linspace(-60, 60, 2000)
+    far = np.column_stack([grid, np.full_like(grid, np.nan) if gap else grid])
+    noise = np.random.default_rng(0).normal(scale=0.1, size=near.shape)
+    model = cls(2, covariance_type="diag", random_state=0, max_iter=5).fit(near + noise)
+    found = model.predict_proba(far)
+    assert np.all((found == 0) | (found > 1e-200))
+    assert np.any(found == 0)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+@CLASSES
 @TYPES
 def test_save_and_load_what_was_given(rng, tmp_path, cls, covariance_type):
     X = clusters(rng, 200, 1)[0]

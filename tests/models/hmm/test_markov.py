@@ -40,6 +40,18 @@ def test_recursions_equal_enumeration(rng, n_steps, n_states, case):
     assert path.tolist() == best.tolist()
 
 
+def test_unlikely_states_have_no_subnormal_posteriors(rng):
+    """Arithmetic with them takes many times as long."""
+    start, trans = np.ones(3) / 3, rng.dirichlet(np.ones(3), size=3)
+    emit = -rng.uniform(0, 800, size=(2000, 3))
+    log_z, gamma, _ = run_messages(start, trans, emit)
+    assert np.all((gamma == 0) | (gamma > markov.LEAST))
+    assert np.any(gamma == 0)
+    want_z, want_gamma, _ = messages(np.log(start), np.log(trans), emit)
+    assert log_z == pytest.approx(want_z, rel=1e-11)
+    np.testing.assert_allclose(gamma, want_gamma, atol=1e-12)
+
+
 def test_log_space_messages_equal_enumeration(rng):
     """The reference for longer chains itself."""
     logs = rng.normal(size=3), rng.normal(size=(3, 3)), rng.normal(size=(6, 3))

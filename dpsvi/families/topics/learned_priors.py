@@ -110,8 +110,7 @@ def learned_eta(state, n_topics: int, first: float) -> float:
     drawn with a large eta, which makes them more alike.  And where some topics are much larger
     than others, they ask for an eta by which the small ones lose all that they have.  So an eta
     above `first` stands for `MOST_OF_SMALL` of the tokens of small topics at most, or for
-    `MOST_OF_MEAN` of those of the mean topic.  Topics that have fewer tokens than `first` stands
-    for are not in use.
+    `MOST_OF_MEAN` of those of the mean topic.  Topics of less than a token are not in use.
 
     Parameters
     ----------
@@ -124,7 +123,7 @@ def learned_eta(state, n_topics: int, first: float) -> float:
     every = max(1, n_words // ETA_WORDS)
     sample = state.scale * state.shared.rows[:n_words:every, :n_topics].astype(np.float64)
     totals = topic_tokens(state, n_topics)
-    in_use = totals[totals > n_words * first]
+    in_use = totals[totals > 1]
     small = np.quantile(in_use, SMALL) if len(in_use) else 0.0
     most = max(MOST_OF_SMALL * small, MOST_OF_MEAN * totals.mean()) / n_words
     most = min(ETA_RANGE * first, max(first, most))

@@ -270,6 +270,20 @@ def test_eta_does_not_empty_small_topics(seed):
     assert learned.perplexity(counts[200:]) < fixed.perplexity(counts[200:])
 
 
+def test_topics_that_lose_their_tokens_bound_eta_until_they_are_empty(corpus):
+    """Nine topics of 1,000 tokens and ten of few; the large ones ask for a large eta."""
+    lda = DPSVILDA(19, max_iter=1, random_state=0, engine="serial").fit(corpus)
+    state, n_words = lda._state, corpus.n_features
+    learned = {}
+    for tokens in (10, 0.5):
+        sizes = np.repeat([1000, tokens], [9, 10])
+        state.shared.rows[:n_words, :19] = sizes / (n_words * state.scale)
+        state.recount()
+        learned[tokens] = learned_eta(state, 19, 12 / n_words)  # stands for 12 tokens at first
+    assert learned[10] == pytest.approx((9 * 1000 + 10 * 10) / 19 / 30 / n_words, rel=1e-3)
+    assert learned[0.5] > 5 * learned[10]
+
+
 def test_mean_field_that_empties_topics_does_so_with_the_eta_it_began_with(corpus):
     model = DPSVIHDP(10, local_step="mean_field", max_iter=3, engine="serial", random_state=0)
     assert {eta for _, eta in etas_of(model, corpus)} == {np.float32(0.3)}

@@ -1,7 +1,8 @@
 """The priors of a topic model's estimator: as given, or learned by a fit.
 
-Eta is learned after every pass, from the topics as they are by then, and both it and alpha when
-all passes have been made (:mod:`dpsvi.families.topics.learned_priors`).
+Eta is learned after every pass, from the topics as they are by then; from the sixth pass on it
+only falls.  It is learned once more, and alpha with it, when all passes have been made
+(:mod:`dpsvi.families.topics.learned_priors`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dpsvi.families.topics.learned_priors import learned_concentration, learned_
 
 TINY = float(np.finfo(np.float32).tiny)  # a prior below it is 0 in the kernels
 A_LITTLE = 1e-9  # of a pass: what counting by parts may miss of a whole one
+FORMING = 5  # passes after which a larger eta would come of topics that lose their tokens
 
 
 class Priors:
@@ -67,8 +69,10 @@ class Priors:
         """Learn eta, if a pass has ended since the fit's observer looked last."""
         super()._reached(epoch, state)
         before = self.history_[-1]["epoch"] if self.history_ else 0.0
-        if math.floor(before + A_LITTLE) < math.floor(epoch + A_LITTLE) <= self._learns_until:
-            self._set_priors(state.model, eta=self._learned_eta(state))
+        passes = math.floor(epoch + A_LITTLE)
+        if math.floor(before + A_LITTLE) < passes <= self._learns_until:
+            used, eta = self._used_priors(state.model)[1], self._learned_eta(state)
+            self._set_priors(state.model, eta=eta if passes <= FORMING else min(eta, used))
 
     def _learned_eta(self, state) -> float:
         return learned_eta(state, self.n_components, self._first_eta())

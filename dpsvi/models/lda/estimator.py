@@ -54,8 +54,8 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
     topic_word_prior : float, array, "auto" or None, default="auto"
         Dirichlet prior eta of the words of a topic, > 0.  None is ``2 / n_components`` for the
         collapsed and ``5 / n_components`` for the mean-field local step; ``"auto"`` begins with
-        that, and learns it from the topics after every pass
-        (:mod:`dpsvi.families.topics.learned_priors`), on clusters without a master once the fit
+        that, and learns it from the topics after every pass, from the sixth on only downwards
+        (:mod:`dpsvi.families.topics.priors`), on clusters without a master once the fit
         has ended, and never in `partial_fit`.  An array of shape (n_features,) or (n_components,
         n_features) gives words priors of their own, in all topics or in each: it stays as it is,
         and no word can be added to it.

@@ -18,6 +18,7 @@ from dpsvi.families.topics.learned_priors import (
     too_small,
 )
 from dpsvi.families.topics.matrix import FLOAT
+from dpsvi.families.topics.priors import FORMING
 from dpsvi.families.topics.without_own import WithoutOwn, topic_tokens
 from dpsvi.kernels.jit import as_items
 
@@ -251,14 +252,18 @@ def test_eta_is_learned_after_every_pass(estimator, corpus):
     assert [eta for _, eta in whole] == values[1::2]
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_eta_does_not_empty_small_topics(seed):
+def rare_topics(seed, n_topics=120, n_words=2000):
     """Few documents of many topics, some rare; the rare ones have few tokens for so many words."""
     rng = np.random.default_rng(seed)
-    often = 1 / np.arange(1, 121)
-    topics = rng.dirichlet(0.02 * np.linspace(0.1, 6, 2000), 120)
-    chosen = rng.choice(120, size=(220, 3), p=often / often.sum())
-    counts = np.array([rng.multinomial(600, topics[three].mean(axis=0)) for three in chosen])
+    often = 1 / np.arange(1, n_topics + 1)
+    topics = rng.dirichlet(0.02 * np.linspace(0.1, 6, n_words), n_topics)
+    chosen = rng.choice(n_topics, size=(220, 3), p=often / often.sum())
+    return np.array([rng.multinomial(600, topics[three].mean(axis=0)) for three in chosen])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_eta_does_not_empty_small_topics(seed):
+    counts = rare_topics(seed)
     fixed, learned = (
         DPSVILDA(
             120, max_iter=30, topic_word_prior=prior, engine="serial", random_state=seed
@@ -266,8 +271,16 @@ def test_eta_does_not_empty_small_topics(seed):
     )  # fmt: skip
     assert learned.topic_word_prior_ > 1.5 * fixed.topic_word_prior_
     sizes = learned.components_.sum(axis=1) - 2000 * learned.topic_word_prior_
-    assert np.sum(sizes > 0.1 * sizes.mean()) >= 110
+    assert np.sum(sizes > 0.1 * sizes.mean()) >= 118
     assert learned.perplexity(counts[200:]) < fixed.perplexity(counts[200:])
+
+
+def test_eta_only_falls_once_topics_have_formed():
+    """It would rise by what small topics lose, and they by what it rises."""
+    model = DPSVILDA(120, max_iter=30, engine="serial", random_state=0)
+    etas = [eta for _, eta in etas_of(model, rare_topics(0), 1.0)]
+    assert len(etas) == 30 and np.all(np.diff(etas[FORMING - 1 :]) <= 0)
+    assert model.topic_word_prior_ > etas[-1], "it is learned once more at the end"
 
 
 def test_topics_that_lose_their_tokens_bound_eta_until_they_are_empty(corpus):

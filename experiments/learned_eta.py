@@ -96,10 +96,11 @@ def main(argv=None) -> None:
     (args.out / "learned_eta.json").write_text(
         json.dumps({**source, "rows": rows}, indent=1) + "\n"
     )
+    seeds = "of one seed" if args.seeds == 1 else f"mean of {args.seeds} seeds"
     (args.out / "learned_eta.md").write_text(
         f"# Eta that is learned while topics are fitted\n\n{described(source)}\n\nHeld-out "
-        f"perplexity after {args.passes} passes with the eta that a fit begins with, mean of "
-        f"{args.seeds} seeds, and by how many percent it is higher with the learned one. Models "
+        f"perplexity after {args.passes} passes with the eta that a fit begins with, {seeds}, "
+        "and by how many percent it is higher with the learned one. Models "
         "are K of LDA (s: sparse step, m: mean field) and the HDP; etas are of the last seed.\n\n"
         f"{table(rows)}"
     )

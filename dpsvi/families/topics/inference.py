@@ -86,7 +86,7 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     @fitted_property
     def exp_dirichlet_component_(self) -> np.ndarray:
-        """exp(E[log beta]), (K, V)."""
+        """exp(E[log beta]), (K, V); 0 where it is far below the largest of the same word."""
         basis, shift = self._basis(self._state, mean_field=True)
         return np.ascontiguousarray(basis.T) * np.exp(shift).astype(np.float32)
 

@@ -114,7 +114,7 @@ class DPSVIHDP(Moving, KeptPasses, TopicEstimator):
     topic_word_prior_ : float
         eta in use.
     exp_dirichlet_component_ : ndarray of shape (n_components, n_features_in_)
-        exp(E[log beta]).
+        exp(E[log beta]); 0 where it is below exp(-42) of the largest of the same word.
     bound_ : float
         ``perplexity(X, kind="bound")`` of at most 1,000 training documents: with topics as they
         are and sigma(V) at its mean, without the terms of either in the bound.

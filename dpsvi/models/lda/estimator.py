@@ -104,7 +104,7 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
     doc_topic_prior_ : ndarray of shape (n_components,)
     topic_word_prior_ : float or ndarray of shape (n_components, n_features_in_)
     exp_dirichlet_component_ : ndarray of shape (n_components, n_features_in_)
-        exp(E[log beta]).
+        exp(E[log beta]); 0 where it is below exp(-42) of the largest of the same word.
     bound_ : float
         ``perplexity(X, kind="bound")`` of at most 1,000 training documents.
     {fitted}

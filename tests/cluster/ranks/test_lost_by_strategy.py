@@ -10,12 +10,16 @@ from dpsvi import DPSVILDA, load_corpus
 
 pytestmark = [pytest.mark.fault, pytest.mark.mpi]
 
+# More than the five that the corpus has: with five, the moment in which a rank is lost can decide
+# whether a fit finds all of them or ends in a worse optimum, which says nothing about the loss.
+TOPICS = 8
+
 
 @pytest.fixture(scope="module")
 def score(corpus_file):
     """Perplexity of a fit on the corpus, and that of one without faults over the same passes."""
     corpus = load_corpus(corpus_file)
-    serial = DPSVILDA(5, max_iter=40, batch_size=4, random_state=0).fit(corpus_file)
+    serial = DPSVILDA(TOPICS, max_iter=40, batch_size=4, random_state=0).fit(corpus_file)
     return lambda out: DPSVILDA.load(out).perplexity(corpus) / serial.perplexity(corpus)
 
 
@@ -24,7 +28,7 @@ def score(corpus_file):
 def test_killed(strategy, corpus_file, tmp_path, score):
     """It is named, the others go on, in rounds or not, and come as far."""
     out = tmp_path / "run"
-    given = arguments(corpus_file, out, 40, "--strategy", strategy)
+    given = arguments(corpus_file, out, 40, "--topics", TOPICS, "--strategy", strategy)
     run = launch("openmpi", 4, *given, options=["--with-ft", "ulfm"])
     lose(run, out, 2)
     assert run.wait() == 0, run.err
@@ -36,7 +40,9 @@ def test_killed(strategy, corpus_file, tmp_path, score):
 def test_frozen_in_a_round(kind, corpus_file, tmp_path, score):
     """All others wait for it, no longer than `silent_seconds`."""
     out = tmp_path / "run"
-    given = arguments(corpus_file, out, 40, "--strategy", "local_sgd", "--silent-seconds", "3")
+    given = arguments(
+        corpus_file, out, 40, "--topics", TOPICS, "--strategy", "local_sgd", "--silent-seconds", "3"
+    )
     run = launch(kind, 4, *given)
     lose(run, out, 3, signal.SIGSTOP)
     assert run.wait() == 0, run.err

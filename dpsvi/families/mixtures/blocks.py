@@ -7,9 +7,7 @@ import math
 from dpsvi.expfam.gaussian import BLOCK
 from dpsvi.kernels.jit import inline_kernel, kernel
 
-# A responsibility below exp(LEAST) of the largest of its point counts as 0: products with it would
-# be subnormal numbers, with which arithmetic takes many times as long.
-LEAST = -300.0
+LEAST = -300.0  # logarithm of the smallest responsibility over the largest of its point
 
 
 @inline_kernel
@@ -27,6 +25,16 @@ def load_block(items, batch, first, x):
 
 
 @inline_kernel
+def relative(below):
+    """exp(below), or 0 if `below`, the logarithm of a ratio to the largest, is below `LEAST`.
+
+    Products with what is smaller would be subnormal numbers, with which arithmetic takes many times
+    as long.
+    """
+    return math.exp(below) if below > LEAST else 0.0
+
+
+@inline_kernel
 def normalise(log_p, size, bound, total):
     """Turn a block of log-densities into responsibilities in place, 0 from point `size` on.
 
@@ -41,8 +49,7 @@ def normalise(log_p, size, bound, total):
             bound[i] = max(bound[i], log_p[k, i])
     for k in range(n_components):
         for i in range(BLOCK):
-            below = log_p[k, i] - bound[i]
-            log_p[k, i] = math.exp(below) if below > LEAST else 0.0
+            log_p[k, i] = relative(log_p[k, i] - bound[i])
             total[i] += log_p[k, i]
     for k in range(n_components):
         for i in range(BLOCK):

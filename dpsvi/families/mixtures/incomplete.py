@@ -12,10 +12,10 @@ import numpy as np
 from dpsvi.expfam import by_dimension, conditional
 from dpsvi.expfam.gaussian import BLOCK, mirror
 from dpsvi.families.mixtures.blocks import (
-    LEAST,
     add_unvisited,
     load_block,
     normalise,
+    relative,
     to_changes,
     weigh,
 )
@@ -107,8 +107,7 @@ def _normalise(log_p):
     for k in range(1, log_p.shape[0]):
         top = max(top, log_p[k])
     for k in range(log_p.shape[0]):
-        below = log_p[k] - top
-        log_p[k] = np.exp(below) if below > LEAST else 0.0
+        log_p[k] = relative(log_p[k] - top)
         total += log_p[k]
     for k in range(log_p.shape[0]):
         log_p[k] /= total

@@ -68,8 +68,8 @@ class DPSVIHDP(Moving, KeptPasses, TopicEstimator):
         Dirichlet prior eta of the words of a topic, > 0.  None is ``2 / n_components`` for the
         collapsed and 0.3 for the mean-field local step, which leaves topics empty; ``"auto"``
         begins with that and learns it from the topics
-        (:mod:`dpsvi.families.topics.learned_priors`): after every pass, but with the mean-field
-        step and on clusters without a master once the fit has ended.
+        (:mod:`dpsvi.families.topics.priors`): after every pass, from the sixth on only downwards,
+        but with the mean-field step and on clusters without a master once the fit has ended.
     local_step : {"collapsed", "mean_field"}, default="collapsed"
         ``"collapsed"`` has the lower perplexity on text and is several times faster.
         ``"mean_field"``, Wang et al.'s, empties the topics it does not need: of a corpus drawn

@@ -1,10 +1,11 @@
 """``python -m experiments.own_counts``: how strongly own counts are to be left out of a document.
 
 `dpsvi.kernels.collapsed.OWN` is 2.  Here the collapsed step runs with other strengths on the
-corpora given, all else being equal; held-out perplexity (document completion, alpha .1) is written
-down.  With ``--all-tokens`` each strength is tried twice: as it is, where a word's first token is
-left out and of the others those that repeat it, and with all tokens of a word left out.  The split
-is that of `experiments.panel`.
+corpora given, all else being equal; held-out perplexity (document completion, alpha .1 and, behind
+it, the one that was learned) is written down.  ``--counted`` names what is left out of the tokens
+of a word: ``root`` is what the program does, the square root of their number, beyond the first
+token as far as they repeat it; ``repeated`` are the first and all that repeat it, ``all`` all
+tokens, ``first`` only one.  The split is that of `experiments.panel`.
 """
 
 from __future__ import annotations
@@ -26,24 +27,44 @@ from experiments.provenance import provenance
 _PAIR = {"doc_topic_prior": FIXED_ALPHA, "topic_word_prior": FIXED_ETA}
 
 
-def fit(folder: Path, own: float, all_tokens: bool, settings: dict) -> float:
-    """Perplexity after a fit with this strength; it is compiled in, hence a process for each."""
+@kernel
+def repeated(count, repeats):
+    """See the module, as for `all` and `first`."""
+    return min(count, type(count)(1)) + repeats * max(count - type(count)(1), type(count)(0))
+
+
+@kernel
+def every(count, repeats):
+    """All tokens of a word."""
+    return count
+
+
+@kernel
+def first(count, repeats):
+    """One token of a word."""
+    return min(count, type(count)(1))
+
+
+COUNTED = {"root": None, "repeated": repeated, "all": every, "first": first}
+
+
+def fit(folder: Path, own: float, counted: str, seeds: int, settings: dict) -> None:
+    """Print perplexities, means over seeds, of fits with this strength, which is compiled in."""
     from dpsvi import DPSVILDA
     from dpsvi.evaluation.completion import completion_perplexity
     from dpsvi.kernels import collapsed
 
     collapsed.OWN = own
-    if all_tokens:
-        collapsed.repetition = _one
+    collapsed.tokens_left_out = COUNTED[counted] or collapsed.tokens_left_out
     train, test = (corpora.load(folder, part) for part in ("train", "test"))
-    lda = DPSVILDA(random_state=0, **settings).fit(train)
-    topics = lda.components_.T.astype(np.float64)
-    return completion_perplexity(topics / topics.sum(axis=0), test, FIXED_ALPHA).perplexity
-
-
-@kernel
-def _one(counts, length, held, total):
-    return counts.dtype.type(1)
+    found = []
+    for seed in range(seeds):
+        lda = DPSVILDA(random_state=seed, **settings).fit(train)
+        topics = lda.components_.T.astype(np.float64)
+        topics /= topics.sum(axis=0)
+        alphas = FIXED_ALPHA, lda.doc_topic_prior_
+        found.append([completion_perplexity(topics, test, alpha).perplexity for alpha in alphas])
+    print(json.dumps(np.mean(found, axis=0).tolist()))
 
 
 def main(arguments=None) -> None:
@@ -51,7 +72,8 @@ def main(arguments=None) -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.own_counts", description=__doc__)
     parser.add_argument("corpora", nargs="+", type=Path)
     parser.add_argument("--own", default="0,1,2,3,4")
-    parser.add_argument("--all-tokens", action="store_true", help="compare with these left out")
+    parser.add_argument("--counted", default="root", help="any of root,repeated,all,first")
+    parser.add_argument("--seeds", type=int, default=1, help="of each fit [%(default)s]")
     parser.add_argument("--topics", type=int, help="K [50 or 100, by the corpus]")
     parser.add_argument("--passes", type=int, default=10)
     parser.add_argument("--documents", type=int, default=30_000)
@@ -63,7 +85,7 @@ def main(arguments=None) -> None:
     strengths = [float(own) for own in args.own.split(",")]
     source = provenance(
         "experiments.own_counts", arguments or sys.argv[1:], ["numpy", "numba"],
-        {"split": corpora.SPLIT_SEED, "fit": 0},
+        {"split": corpora.SPLIT_SEED, "fit": list(range(args.seeds))},
     )  # fmt: skip
     rows = []
     for path in args.corpora:
@@ -75,29 +97,30 @@ def main(arguments=None) -> None:
             settings |= _PAIR if args.fixed_pair else {}
             settings |= {"keep_responsibilities": True} if args.kept else {}
             found = {
-                f"{own:g}{', all tokens' * every}": _launch(parts, own, every, settings)
-                for own in strengths for every in range(1 + args.all_tokens)
+                f"{own:g}, {counted}": _launch(parts, own, counted, args.seeds, settings)
+                for own in strengths for counted in args.counted.split(",")
             }  # fmt: skip
         rows.append({"corpus": path.name.split(".")[1], **settings, "perplexity": found})
         print(json.dumps(rows[-1]), flush=True)
     args.out.mkdir(parents=True, exist_ok=True)
     stem = f"{'-'.join(row['corpus'] for row in rows)}-{args.topics or 'main'}-topics"
-    stem += "-all-tokens" * args.all_tokens + "-fixed-pair" * args.fixed_pair + "-kept" * args.kept
-    lines = [f"| corpus | K | {' | '.join(rows[0]['perplexity'])} |"]
+    stem += "-fixed-pair" * args.fixed_pair + "-kept" * args.kept
+    lines = ["Perplexity with alpha .1 / with the alpha that was learned.", ""]
+    lines.append(f"| corpus | K | {' | '.join(rows[0]['perplexity'])} |")
     lines.append("|---" * (len(rows[0]["perplexity"]) + 2) + "|")
     for row in rows:
-        cells = " | ".join(f"{value:.4g}" for value in row["perplexity"].values())
+        cells = " | ".join(f"{a:.4g} / {b:.4g}" for a, b in row["perplexity"].values())
         lines.append(f"| {row['corpus']} | {row['n_components']} | {cells} |")
     (args.out / f"{stem}.json").write_text(json.dumps({**source, "rows": rows}, indent=1) + "\n")
     (args.out / f"{stem}.md").write_text("\n".join(lines) + "\n")
 
 
-def _launch(folder, own, all_tokens, settings) -> float:
-    """`fit` with a strength, which is compiled in."""
-    given = f"Path({str(folder)!r}), {own}, {bool(all_tokens)}, {settings!r}"
+def _launch(folder, own, counted, seeds, settings) -> list[float]:
+    """What :func:`fit` prints."""
+    given = f"Path({str(folder)!r}), {own}, {counted!r}, {seeds}, {settings!r}"
     call = f"experiments.own_counts.fit({given})"
-    code = f"from pathlib import Path; import experiments.own_counts; print({call})"
-    return float(own_process.run(code).split()[-1])
+    code = f"from pathlib import Path; import experiments.own_counts; {call}"
+    return json.loads(own_process.run(code).splitlines()[-1])
 
 
 if __name__ == "__main__":

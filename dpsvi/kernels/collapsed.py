@@ -10,16 +10,19 @@ solves an equation in which only the last norm is needed::
 
 With OWN c = 1 this is exactly CVB0's exclusion of one token from its document: ``phi_k = (gamma_k -
 phi_k) b_k / norm``.  Here it is left out OWN = 2 times: lam_wk holds it, too, from earlier visits,
-and what was remembered of those would be needed to take it out of it.  And so are the word's other
-tokens, those of them that are there because they repeat the first: in place of c::
+and what was remembered of those would be needed to take it out of it.  And so are some of the
+word's other tokens.  They come in bursts, so that c_dw tokens say as much as sqrt(c_dw) do, and
+those that are there because they repeat the first are left out to that extent: in place of c::
 
-    1 + (c_dw - 1) repeats_d,   repeats_d = 1 - sum_w c_dw (N_d - 1) p_w / sum_w c_dw (c_dw - 1)
+    1 + (sqrt(c_dw) - 1) repeats_d
+    repeats_d = 1 - sum_w c_dw (N_d - 1) p_w / sum_w c_dw (c_dw - 1)
 
 with p_w the share of the word in all topics, and never less than 0.  In text nearly all repetitions
 are of that kind.  Where words are few, a word comes again because it is frequent; if all its tokens
-were left out, no word could draw its document to a topic, and all topics would stay alike.  No more
-than half of the document, prior included, is left out for one word: else the equation has no
-solution.  `python -m experiments.own_counts` compares the strengths.
+were left out, no word could draw its document to a topic, and all topics would stay alike.  In long
+documents most words come often, and would then have no say in what explains them.  No more than
+half of the document, prior included, is left out for one word: else the equation has no solution.
+`python -m experiments.own_counts` compares strengths, and what else could stand in place of c.
 
 With means of theta a document keeps a little of many topics, which then stay mixtures of what they
 could tell apart.  So in the equation for phi there stands, in place of gamma_dk::
@@ -118,21 +121,27 @@ def sharpness(alpha, size, n_words):
 
 
 @inline_kernel
+def tokens_left_out(count, repeats):
+    """How many of the `count` tokens of a word are left out; `repeats` is that of the document."""
+    one = type(count)(1)
+    return min(count, one) + repeats * (np.sqrt(max(count, one)) - one)
+
+
+@inline_kernel
 def leave_own_out(repeats, most, counts, ratio, left, block):
     """Leave each word's own count out of the document: ``block_i = b_i / (1 + own_i b_i / norm)``.
 
     Without the share phi_k of a token, ``phi_k = (gamma_k - phi_k) b_k / norm`` and hence
     ``phi_k = gamma_k b_k / (norm + b_k)``: only the norm of the last sweep has to be known.
-    Here ``own`` is OWN times the first token of the word and the share `repeats` of the others,
-    but no more than `most` tokens; `ratio` is count / norm, and `left` the ``own / norm`` that is
-    in `block` already: 0 at first.
+    Here ``own`` is OWN times what :func:`tokens_left_out` says, but no more than `most`; `ratio` is
+    count / norm, and `left` the ``own / norm`` that is in `block` already: 0 at first.
     """
-    zero, one = block.dtype.type(0), block.dtype.type(1)
+    one = block.dtype.type(1)
     times, least = block.dtype.type(OWN), block.dtype.type(1e-6)
     for i in range(block.shape[0]):
         if counts[i] == 0:
             continue
-        own = times * (min(counts[i], one) + repeats * max(counts[i] - one, zero))
+        own = times * tokens_left_out(counts[i], repeats)
         row, now = block[i], min(own, most) / counts[i] * ratio[i]
         more = now - left[i]  # as 1 / block_i = 1 / b_i + own ratio_i
         left[i] = now

@@ -135,8 +135,8 @@ def collapsed_step(
     """CVB0 without a word's own count in its document, `own` times.
 
     With b = lam / sum lam, phi = (gamma - own c phi) b / norm is phi = gamma b / (norm + own c b).
-    In place of c stand the first token and the share `repeats` of the others: as many pairs of
-    equal tokens as the words' shares in all topics do not lead one to expect.
+    In place of c stands its square root, but to the share `repeats` only beyond the first token:
+    as many pairs of equal tokens as the words' shares in all topics do not lead one to expect.
     And gamma is gamma^2 / (gamma + less) there, that of topics that have little is small.
     The norm is that of the last sweep, and is put in again every few sweeps.  For one word no more
     is left out than half of the document, `prior` included, the sum of alpha by default.
@@ -147,7 +147,7 @@ def collapsed_step(
     less = taken_less(counts, lam, alpha, repeats) if less is None else less
     b = normalised(lam)[:, ids].T
     block, norm, assigned = b, np.ones(len(ids)), np.zeros((len(ids), len(lam)))
-    counted = np.minimum(counts, 1) + repeats * np.maximum(counts - 1, 0)
+    counted = np.minimum(counts, 1) + repeats * (np.sqrt(np.maximum(counts, 1)) - 1)
     document = 0.0
     for sweep in range(n_sweeps):
         if sweep % every == 1:

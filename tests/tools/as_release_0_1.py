@@ -19,12 +19,12 @@ from dpsvi.models.lda import estimator
 
 
 @kernel
-def _all_repeat(counts, length, held, total):
-    return counts.dtype.type(1)
+def _all(count, repeats):
+    return count
 
 
 if __name__ == "__main__":
-    collapsed.repetition, collapsed.SHARP = _all_repeat, 0.0
+    collapsed.tokens_left_out, collapsed.SHARP = _all, 0.0
     estimator.DEFAULTS["collapsed"] = estimator.DEFAULTS["collapsed"]._replace(more_sweeps=1.0)
     corpus = TopicCorpus(3, n_words=40, n_documents=60, n_tokens=30, alpha=0.1, seed=0).corpus()
     settings = dict(

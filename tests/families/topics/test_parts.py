@@ -95,13 +95,17 @@ def test_where_rates_do_not_matter_batches_are_whole(corpora):
 @pytest.mark.parametrize("make", [lda, hdp])
 @pytest.mark.parametrize("n_workers", [2, 16])
 def test_parts_end_as_low_as_whole_batches(corpora, make, n_workers):
-    """Rates that fall with every step, not with every batch, end far from there."""
+    """Rates that fall with every step, not with every batch, end far from there.
+
+    Smaller steps may find a better optimum, but not one of another kind.
+    """
     train, test = corpora
     serial, shared = (
         np.mean([make(random_state=s, **where).fit(train).score(test) for s in range(3)])
         for where in ({}, virtual(n_workers))
     )
-    assert shared == pytest.approx(serial, rel=0.002)
+    assert shared > serial - 0.002 * abs(serial)
+    assert shared == pytest.approx(serial, rel=0.005)
 
 
 @pytest.mark.parametrize("stopping", [{}, {"early_stopping": True, "validation_size": 0.1}])

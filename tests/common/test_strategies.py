@@ -188,7 +188,7 @@ def estimator(strategy, n_workers=3, max_iter=6, own=None, **options):
         strategy_options=own or {},
     )  # fmt: skip
     return DPSVILDA(
-        5, engine="simulated", cluster=cluster, batch_size=10, max_iter=max_iter, random_state=3,
+        5, engine="simulated", cluster=cluster, batch_size=10, max_iter=max_iter, random_state=5,
         doc_topic_prior=None, **options,
     )  # fmt: skip
 
@@ -196,7 +196,7 @@ def estimator(strategy, n_workers=3, max_iter=6, own=None, **options):
 @pytest.fixture(scope="module")
 def serial(texts):
     train, test = texts
-    settings = dict(batch_size=10, max_iter=6, doc_topic_prior=None, random_state=3)
+    settings = dict(batch_size=10, max_iter=6, doc_topic_prior=None, random_state=5)
     return DPSVILDA(5, engine="serial", **settings).fit(train).perplexity(test)
 
 

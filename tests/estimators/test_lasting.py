@@ -108,12 +108,14 @@ def test_documents_of_a_fit_are_scored_without_their_own_counts(corpus):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_it_ends_by_itself_and_is_as_good_as_a_long_fit(corpus, engine):
+    """By the median of three seeds: with as many topics as there are, some end elsewhere."""
     train, test = corpus.select(np.arange(1000)), corpus.select(np.arange(1000, 1200))
-    lda = make(**ENGINES[engine]).fit(train)
-    assert 2 * FIRST <= lda.n_iter_ <= 160
-    assert lda._state.items == lda.n_iter_ * 1000
+    found = [make(random_state=seed, **ENGINES[engine]).fit(train) for seed in range(3)]
+    for lda in found:
+        assert 2 * FIRST <= lda.n_iter_ <= 160
+        assert lda._state.items == lda.n_iter_ * 1000
     long = make(max_iter=320).fit(train)
-    assert lda.perplexity(test) < 1.01 * long.perplexity(test)
+    assert np.median([lda.perplexity(test) for lda in found]) < 1.01 * long.perplexity(test)
 
 
 def test_each_part_ends_with_small_steps(corpus):
@@ -145,6 +147,13 @@ def test_priors_that_were_given_hold_at_the_end_of_each_part(corpus):
 @pytest.mark.parametrize("step", ["collapsed", "mean_field"])
 @pytest.mark.parametrize("after", [2.5, 5.0, 7.0, 10.0, 10.25])
 def test_a_resumed_fit_makes_the_bits_of_one_that_went_on(corpus, after, step, tmp_path):
+    """Of forty passes: the last twenty do not pay."""
+    scored_as_ever = DPSVILDA._score_of_part
+
+    def score(self, items, held_out):
+        scored_as_ever(self, items, held_out)
+        return -1 / min(self._state.items, 20 * len(corpus))
+
     def interrupt(event):
         if event.epoch >= after:
             raise KeyboardInterrupt
@@ -153,11 +162,12 @@ def test_a_resumed_fit_makes_the_bits_of_one_that_went_on(corpus, after, step, t
         "checkpoint_dir": tmp_path, "checkpoint_seconds": 3600.0, "evaluate_every": 0.25,
         "tol": 1e-6, "local_step": step, "random_state": 1,
     }  # fmt: skip
-    with pytest.raises(KeyboardInterrupt):
-        make(callbacks=[interrupt], **options).fit(corpus)
-    again = make(**options).resume(corpus)
-    whole = make(**options | {"checkpoint_dir": None}).fit(corpus)
-    assert whole.n_iter_ > after
+    with patch.object(DPSVILDA, "_score_of_part", score):
+        with pytest.raises(KeyboardInterrupt):
+            make(callbacks=[interrupt], **options).fit(corpus)
+        again = make(**options).resume(corpus)
+        whole = make(**options | {"checkpoint_dir": None}).fit(corpus)
+    assert whole.n_iter_ == again.n_iter_ == 40
     np.testing.assert_array_equal(again.components_, whole.components_)
     assert [e["epoch"] for e in again.history_] == [e["epoch"] for e in whole.history_]
 

@@ -27,6 +27,11 @@ def fit(ranks, tmp_path):
     return fit
 
 
+# Topics, more than the corpus has: with as many, who comes first can decide in which optimum
+# replicas end.
+MORE_TOPICS = 8
+
+
 @pytest.fixture(scope="module")
 def alone():
     """The same fits in one process."""
@@ -134,8 +139,6 @@ def test_one_worker_over_mpi_is_serial_bit_for_bit(kind, fit):
     assert found[1]["bits"] == estimator._state.natural().tobytes().hex()[:4000]
 
 
-# Than the corpus has: with as many, who comes first can decide which optimum replicas end in.
-MORE_TOPICS = 8
 # What some strategies are run with, so that there are fewer runs.
 OF_A_STRATEGY = {
     "displacement": ['lr_rule="per_T"', "learning_rate=0.2", "local_steps=2"],

@@ -39,7 +39,8 @@ def lda(**params):
 
 
 def hdp(**params):
-    return DPSVIHDP(20, **{"max_iter": 6, "random_state": 0, **params})
+    # With many more topics than the corpus has, smaller steps find a better optimum.
+    return DPSVIHDP(10, **{"max_iter": 6, "random_state": 0, **params})
 
 
 def steps_a_pass(model):
@@ -95,17 +96,13 @@ def test_where_rates_do_not_matter_batches_are_whole(corpora):
 @pytest.mark.parametrize("make", [lda, hdp])
 @pytest.mark.parametrize("n_workers", [2, 16])
 def test_parts_end_as_low_as_whole_batches(corpora, make, n_workers):
-    """Rates that fall with every step, not with every batch, end far from there.
-
-    Smaller steps may find a better optimum, but not one of another kind.
-    """
+    """Rates that fall with every step, not with every batch, end far from there."""
     train, test = corpora
     serial, shared = (
         np.mean([make(random_state=s, **where).fit(train).score(test) for s in range(3)])
         for where in ({}, virtual(n_workers))
     )
-    assert shared > serial - 0.002 * abs(serial)
-    assert shared == pytest.approx(serial, rel=0.005)
+    assert shared == pytest.approx(serial, rel=0.002)
 
 
 @pytest.mark.parametrize("stopping", [{}, {"early_stopping": True, "validation_size": 0.1}])

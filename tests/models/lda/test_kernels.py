@@ -164,7 +164,7 @@ def test_own_counts_are_left_out_of_the_document(corpus, lam):
     Of the tokens of a word the square root of their number is left out: beyond the first as far as
     they only repeat it.
     """
-    d = 17
+    d = 3
     ids, counts = documents_of(corpus)[d]
     repeats = unexpected_repetition(ids, counts, lam)
     assert 0 < repeats < 1 and counts.max() > 1
@@ -179,8 +179,7 @@ def test_own_counts_are_left_out_of_the_document(corpus, lam):
     expected = normalised(others * normalised(lam.astype(np.float64))[:, ids].T)
     np.testing.assert_allclose(phi, expected, rtol=2e-3, atol=2e-4)
     with_own = normalised(weight * normalised(lam.astype(np.float64))[:, ids].T)
-    found, other = np.abs(phi - expected).max(), np.abs(phi - with_own).max()
-    assert other > 0.02 and other > 20 * found, "which makes a difference"
+    assert np.abs(phi - with_own).max() > 0.05, "which makes a difference"
 
 
 @pytest.mark.parametrize("n_topics", [300, 2000])

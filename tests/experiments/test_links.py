@@ -42,10 +42,14 @@ def test_ranks_lie_where_they_were_counted_for_and_the_link_is_limited(two_hosts
         "import socket, time\n"
         "server = socket.create_server(('10.77.0.1', 9000)); print('ready', flush=True)\n"
         "peer, _ = server.accept(); began = time.perf_counter(); n = 0\n"
+        "peer.sendall(b'!')  # nothing is sent before the clock runs\n"
         "while found := peer.recv(65536): n += len(found)\n"
         "print(n, time.perf_counter() - began)\n"
     )
-    send = f"import socket; socket.create_connection(('10.77.0.1', 9000)).sendall(bytes({n_bytes}))"
+    send = (
+        "import socket; peer = socket.create_connection(('10.77.0.1', 9000)); peer.recv(1); "
+        f"peer.sendall(bytes({n_bytes}))"
+    )
     namespaces.limit(1, rate)
     listener = subprocess.Popen(
         namespaces.on_host(1, [sys.executable, "-c", listen]), stdout=subprocess.PIPE, text=True

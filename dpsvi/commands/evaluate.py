@@ -15,7 +15,12 @@ from dpsvi.commands.common import (
     seed,
     takes_arrays,
 )
-from dpsvi.commands.fit_arrays import add_data_arguments, arguments_of, read_arrays
+from dpsvi.commands.fit_arrays import (
+    add_data_arguments,
+    arguments_of,
+    asked_by_name,
+    read_arrays,
+)
 from dpsvi.errors import UsageError
 
 
@@ -40,8 +45,8 @@ def _evaluate_arrays(args) -> None:
     estimator = load_estimator(args.model, "arrays")
     if not hasattr(estimator, "score"):
         raise UsageError(f"{args.model}: this model has no score")
-    data = read_arrays(args)
-    with refused_as(DataFormatError):
+    data = read_arrays(args, estimator)
+    with refused_as(DataFormatError), asked_by_name():
         score = float(estimator.score(**arguments_of(estimator.score, data)))
     emit(args, {"score": score, "shape": list(data["X"].shape)}, f"score {score:.6g}")
 

@@ -216,7 +216,8 @@ def run(args, resume: bool = False) -> int:
             estimator.callbacks = [_recorder(folder, estimator, side, data)]
         with refused_as(refusal):
             try:
-                (estimator.resume if resume else estimator.fit)(**data)
+                arrays = fit_arrays.arguments_of(estimator.fit, data)
+                (estimator.resume if resume else estimator.fit)(**arrays)
             except KeyboardInterrupt as interrupt:
                 if not getattr(estimator, "interrupted_", 0):
                     raise  # there is no model yet

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import warnings
+from contextlib import contextmanager
 
 from dpsvi import engines, models
 from dpsvi.commands.common import reading_input
@@ -32,8 +34,11 @@ def add_data_arguments(parser, required: bool = True) -> None:
         group.add_argument(f"--{role}", metavar="COLUMN", help=f"column of a .csv: {text}")
 
 
-def read_arrays(args) -> dict:
-    """What the file of :func:`add_data_arguments` holds: X, and y, groups, lengths if it has some.
+def read_arrays(args, estimator=None) -> dict:
+    """What the file of :func:`add_data_arguments` holds, as `read_data` returns it.
+
+    For a fitted `estimator` columns are found by the names that it knows, and labels of groups are
+    text where it knows text: in another file each of them may look like a number.
 
     Raises
     ------
@@ -42,8 +47,22 @@ def read_arrays(args) -> dict:
     """
     from dpsvi.files.arrays import read_data
 
+    features, groups = (getattr(estimator, name, None) for name in ("feature_names_in_", "groups_"))
     with reading_input(args.data):
-        return read_data(args.data, y=args.y, groups=args.groups, sequence=args.sequence)
+        data = read_data(
+            args.data, y=args.y, groups=args.groups, sequence=args.sequence, features=features
+        )
+    if args.groups is not None and groups is not None and groups.dtype.kind == "U":
+        data["groups"] = data["groups"].astype(str)
+    return data
+
+
+@contextmanager
+def asked_by_name():
+    """No warning of arrays that have no names of columns: they were put in order by these."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        yield
 
 
 def arguments_of(method, data: dict) -> dict:
@@ -86,7 +105,7 @@ def parameters(args, data) -> dict:
 
 def described(data) -> str:
     """The data in a line of the log."""
-    return ", ".join(f"{name} {array.shape}" for name, array in data.items())
+    return ", ".join(f"{name} {data[name].shape}" for name in ("X", *_ROLES) if name in data)
 
 
 def metrics(entry: dict, data, items_a_second: float):
@@ -97,7 +116,12 @@ def metrics(entry: dict, data, items_a_second: float):
 
 
 def write(folder, estimator, data) -> None:
-    """Nothing besides the model."""
+    """Nothing besides the model, which gets the names of its columns."""
+    import numpy as np
+
+    names = data.get("features", ())
+    if names and len(set(names)) == len(names):
+        estimator.feature_names_in_ = np.array(names, object)
 
 
 def summary(estimator, data) -> dict:

@@ -10,7 +10,12 @@ from dpsvi.commands.common import (
     refused_as,
     write_array,
 )
-from dpsvi.commands.fit_arrays import add_data_arguments, arguments_of, read_arrays
+from dpsvi.commands.fit_arrays import (
+    add_data_arguments,
+    arguments_of,
+    asked_by_name,
+    read_arrays,
+)
 
 METHODS = ("predict", "predict_proba", "score_samples")
 
@@ -56,9 +61,9 @@ def answer(args, methods: tuple[str, ...], method: str | None = None) -> None:
         others = _offers(estimator)
         raise UsageError(f"{args.model}: this model has no {method}{others}")
     call = getattr(estimator, method)
-    data = read_arrays(args)
+    data = read_arrays(args, estimator)
     data.pop("y", None)
-    with refused_as(DataFormatError):
+    with refused_as(DataFormatError), asked_by_name():
         found = np.asarray(call(**arguments_of(call, data)))
     write_array(args.out, found, method)
     shape = list(found.shape)

@@ -9,7 +9,7 @@ are counted as they are.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, ValuesView
 from itertools import chain
 from os import PathLike
 
@@ -43,6 +43,8 @@ def texts_of(X) -> list | None:
     """
     if isinstance(X, (str, PathLike, Mapping, Iterator)) or hasattr(X, "tocsr"):
         return None
+    if isinstance(X, ValuesView):
+        X = list(X)
     if hasattr(X, "columns"):
         X = _column_of_texts(X)
     if not isinstance(X, (list, tuple)):
@@ -74,7 +76,7 @@ def _column_of_texts(frame):
     for k, (name, kind) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
         if not str(kind).lower().startswith(_KINDS_OF_STRINGS):
             continue
-        column = frame.iloc[:, k] if hasattr(frame, "iloc") else frame[name]
+        column = (frame.iloc[:, k] if hasattr(frame, "iloc") else frame[name]).to_list()
         if is_text(next(filter(_shows_kind, column), None)):
             if len(frame.columns) == 1:
                 return column
@@ -135,6 +137,11 @@ def count_words(texts, vocabulary=None, stop_words=None):
         counts = counter.fit_transform(texts)
     except ValueError as error:
         raise CorpusFormatError(f"X: no words in {len(texts)} texts: {error}") from error
+    except (TypeError, AttributeError) as error:
+        for row, words in enumerate(texts):
+            if wrong := [word for word in words if not isinstance(word, str)]:
+                raise CorpusFormatError(f"X: document {row}: {wrong[0]!r} is no word") from error
+        raise
     words = tuple(counter.get_feature_names_out().tolist())
     if "min_df" in options:
         notice(
@@ -145,5 +152,8 @@ def count_words(texts, vocabulary=None, stop_words=None):
 
 
 def _shows_kind(document) -> bool:
-    """Whether `document` shows what kind all are: an empty string or list does not."""
-    return not hasattr(document, "__len__") or len(document) > 0
+    """Whether `document` shows what kind all are: one that is empty or missing does not."""
+    if hasattr(document, "__len__"):
+        return len(document) > 0
+    missing = document is None or type(document).__name__ in ("NAType", "NaTType")  # of pandas
+    return not missing and document == document

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from os import PathLike
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def as_vocabulary(words, encoding: str = "utf-8") -> tuple[str, ...] | None:
     Raises
     ------
     CorpusFormatError
-        Repeated or empty words, or ids with gaps.
+        Repeated or empty words, ids with gaps, or words in no order, as in a set.
     """
     if words is None:
         return None
@@ -34,6 +34,8 @@ def as_vocabulary(words, encoding: str = "utf-8") -> tuple[str, ...] | None:
     mapping = getattr(words, "token2id", words)
     if isinstance(mapping, Mapping):
         words = _in_order_of_id(mapping)
+    if isinstance(words, Set):
+        raise CorpusFormatError(f"the vocabulary must have an order, got a {type(words).__name__}")
     return _distinct(words, lambda i: f"vocabulary word {i}")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import gzip
 import logging
+import math
 import zipfile
 import zlib
 from array import array
@@ -20,10 +21,11 @@ from dpsvi.errors import DataFormatError, shortened
 log = logging.getLogger(__name__)
 
 NAMES = ("X", "y", "groups", "lengths")
+MISSING = ("", "NA")  # cells of a .csv that hold no number, as spreadsheets and R write them
 SUFFIXES = (".npy", ".npz", ".csv", ".csv.gz", ".mtx", ".mtx.gz")
 
 
-def read_data(path, *, y=None, groups=None, sequence=None) -> dict:
+def read_data(path, *, y=None, groups=None, sequence=None, features=None) -> dict:
     """Read what a file holds as keyword arguments of `fit`.
 
     Parameters
@@ -31,15 +33,18 @@ def read_data(path, *, y=None, groups=None, sequence=None) -> dict:
     path : path
         ``.npy``: X.  ``.npz``: a sparse matrix of scipy, or arrays with the names above.  ``.mtx``:
         a Matrix Market file, X sparse or dense as it is there.  ``.csv``: a line of names, then
-        numbers.
+        numbers; a cell that is empty or ``NA`` is NaN, a missing value.
     y, groups, sequence : str or None
         Columns of a ``.csv`` that are not features: the target, the group of a row, the sequence
         it belongs to (rows of one sequence follow each other).
+    features : sequence of str or None
+        Columns of a ``.csv`` that X is to have, in this order; None: all that have no role.
 
     Returns
     -------
     dict
-        ``"X"`` and whatever else there is.
+        ``"X"`` and whatever else there is; of a ``.csv`` also ``"features"``, the names of X's
+        columns.
 
     Raises
     ------
@@ -62,7 +67,7 @@ def read_data(path, *, y=None, groups=None, sequence=None) -> dict:
     path.stat()  # names a file that is not there, as not all readers do
     try:
         if suffix.startswith(".csv"):
-            return _read_csv(path, columns)
+            return _read_csv(path, columns, features)
         read = {".npy": _read_npy, ".npz": _read_npz}.get(suffix, _read_mtx)
         return _checked(read(path))
     except (DataFormatError, FileNotFoundError, IsADirectoryError, PermissionError):
@@ -108,7 +113,7 @@ def _checked(found):
     return found
 
 
-def _read_csv(path, columns):
+def _read_csv(path, columns, wanted):
     opened = gzip.open if path.name.lower().endswith(".gz") else open
     # utf-8-sig: spreadsheets write a byte order mark, which is no part of the first name.
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
@@ -116,17 +121,19 @@ def _read_csv(path, columns):
         try:
             header = next(lines, [])
             places = _places(header, columns)
-            features = [i for i in range(len(header)) if i not in places.values()]
-            if not features:
-                raise ValueError("no column is left for X")
-            numbers, labels = array("d"), {role: [] for role in places}
+            features = _features(header, places, wanted)
+            numbers, labels, gap = array("d"), {role: [] for role in places}, None
             for row in lines:
                 if not row:
                     continue  # an empty line
                 if len(row) != len(header):
                     raise ValueError(f"{len(row)} fields, line 1 has {len(header)} names")
                 numbers.extend([_number(header[i], row[i]) for i in features])
+                if gap is None and any(map(math.isnan, numbers[-len(features) :])):
+                    gap = lines.line_num
                 for role, place in places.items():
+                    if role != "y" and not row[place].strip():
+                        raise ValueError(f"column {header[place]!r}, of {role}, is empty")
                     labels[role].append(row[place])
             if not numbers:
                 raise ValueError("there is no row below the names")
@@ -135,9 +142,17 @@ def _read_csv(path, columns):
         except (ValueError, csv.Error) as error:
             raise DataFormatError.at(path, max(1, lines.line_num), error) from error
     # Every column without a role is a feature; whoever forgot that the file has ids sees it here.
-    names = ", ".join(repr(header[i]) for i in features)
-    log.info("%s: features are the columns %s", path.name, shortened(names, 200))
-    found = {"X": np.frombuffer(numbers).reshape(-1, len(features))}
+    names = [header[i] for i in features]
+    log.info(
+        "%s: features are the columns %s", path.name, shortened(", ".join(map(repr, names)), 200)
+    )
+    X = np.frombuffer(numbers).reshape(-1, len(features))
+    if (empty := np.isnan(X).all(axis=0)).any():
+        raise DataFormatError(f"{path}: column {names[empty.argmax()]!r} has no number")
+    if gap is not None:
+        n = np.count_nonzero(np.isnan(X))
+        log.info("%s:%d: a number is missing, the first of %d", path.name, gap, n)
+    found = {"X": X, "features": names}
     if "y" in labels:
         found["y"] = _targets(labels["y"])
     if "groups" in labels:
@@ -159,9 +174,22 @@ def _places(header, columns):
     return {role: header.index(column) for role, column in columns.items()}
 
 
+def _features(header, places, wanted) -> list[int]:
+    """Numbers of the columns that make X; ValueError if one of those `wanted` is not there."""
+    if wanted is None:
+        found = [i for i in range(len(header)) if i not in places.values()]
+        if not found:
+            raise ValueError("no column is left for X")
+        return found
+    for name in wanted:
+        if header.count(name) != 1:
+            raise ValueError(f"has no column {name!r}, which the model knows; it has {header}")
+    return [header.index(name) for name in wanted]
+
+
 def _number(name, text) -> float:
     try:
-        return float(text)
+        return np.nan if text.strip() in MISSING else float(text)
     except ValueError:
         raise ValueError(f"column {name!r} must be a number, got {shortened(text, 40)!r}") from None
 

@@ -310,8 +310,8 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
         return self.classes_[(mean > 0).astype(int)]
 
     def score(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
+        self, X: Any, y: Any, *, groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> float:  # fmt: skip
         """Share of rows that :meth:`predict` gets right.
 

@@ -292,8 +292,8 @@ class DPSVIHierarchicalRegressor(RegressorMixin, HierarchicalEstimator):
         return mean, np.sqrt(variance + 1 / self.noise_precision_).astype(self._dtype, copy=False)
 
     def score(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
+        self, X: Any, y: Any, *, groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> float:  # fmt: skip
         """Coefficient of determination, R^2, of :meth:`predict`.
 

@@ -188,7 +188,7 @@ class Cuts:
 
     def __init__(self, steps_a_pass: int, every: float):
         self.steps_a_pass = steps_a_pass
-        n = max(1, round(1.0 / every)) if every < 1 else 1
+        n = max(1, round(min(1.0 / every, steps_a_pass))) if every < 1 else 1
         self._within = sorted({round(steps_a_pass * (i + 1) / n) for i in range(n)} - {0})
 
     def after(self, step: int) -> int:

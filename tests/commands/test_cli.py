@@ -507,6 +507,43 @@ def test_predict_and_evaluate_a_regression(regression, tmp_path, capsys):
     assert score == pytest.approx(load(run).score(X, y, groups=groups), rel=1e-5)
 
 
+def test_columns_are_those_of_the_fit_wherever_they_stand(regression, tmp_path, capsys):
+    run, table, (X, y, groups) = regression
+    rows = [f"{group},{target},7,{x[0]}" for x, target, group in zip(X, y, groups, strict=True)]
+    moved, other = tmp_path / "moved.csv", tmp_path / "other.csv"
+    moved.write_text("\n".join(["place,target,id,x", *rows]) + "\n")
+    other.write_text("\n".join(["place,target,id,z", *rows]) + "\n")
+    scores = []
+    for path in (table, moved):
+        given = [str(run), "--data", str(path), "--groups", "place"]
+        assert main(["evaluate", *given, "--y", "target", "--json"]) == 0
+        scores.append(json.loads(capsys.readouterr().out)["score"])
+        assert main(["predict", *given, "--out", str(tmp_path / f"{path.stem}.npy")]) == 0
+        capsys.readouterr()
+    assert scores[0] == scores[1] > 0.9
+    assert np.array_equal(np.load(tmp_path / "table.npy"), np.load(tmp_path / "moved.npy"))
+    given = [str(run), "--data", str(other), "--groups", "place"]
+    assert main(["predict", *given, "--out", str(tmp_path / "no.npy")]) == 3
+    assert "other.csv:1: has no column 'x', which the model knows" in capsys.readouterr().err
+
+
+def test_groups_are_text_where_those_of_the_fit_were(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    places, x = np.repeat(["02139", "10001", "90210"], 100), rng.normal(size=300)
+    y = np.repeat([5, -5, 0], 100) * x + 0.1 * rng.normal(size=300)
+    rows = [f"{a},{b},{place}" for a, b, place in zip(x, y, places, strict=True)]
+    for name, some in (("all", rows), ("some", rows[100:])):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["x,y,zip", *some]) + "\n")
+    roles, run = ["--y", "y", "--groups", "zip"], str(tmp_path / "run")
+    given = ["--data", str(tmp_path / "all.csv"), *roles]
+    assert main(["fit", "hierarchical_regression", *given, "--quiet", "--out", run]) == 0
+    for name in ("all", "some"):
+        out = ["--out", str(tmp_path / f"{name}.npy")]
+        assert main(["predict", run, "--data", str(tmp_path / f"{name}.csv"), *roles, *out]) == 0
+    found = [np.load(tmp_path / f"{name}.npy") for name in ("all", "some")]
+    assert np.array_equal(found[0][100:], found[1])
+
+
 def test_probabilities_of_a_mixture(tmp_path, capsys):
     X = np.concatenate([np.full((60, 2), -5.0), np.full((60, 2), 5.0)])
     X += np.random.default_rng(0).normal(size=X.shape)

@@ -187,6 +187,11 @@ def test_bad_vocabularies(words):
         as_corpus(BAGS, words)
 
 
+def test_a_set_has_no_order():
+    with pytest.raises(CorpusFormatError, match="the vocabulary must have an order, got a set"):
+        as_corpus(BAGS, {"a", "b", "c", "d"})
+
+
 BAD_COUNTS = [-1, np.nan, np.inf, -np.inf, 0.5, 2**31, 1e300]
 HOLDERS = {
     "csr": sp.csr_array,

@@ -79,6 +79,22 @@ def test_polars_columns(texts):
     pl = pytest.importorskip("polars")
     assert as_corpus(pl.Series(texts)).vocabulary == as_corpus(texts).vocabulary
     assert as_corpus(pl.DataFrame({"text": texts})).vocabulary == as_corpus(texts).vocabulary
+    words = [text.split() for text in texts]
+    assert as_corpus(pl.DataFrame({"words": words})).vocabulary == as_corpus(words).vocabulary
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_missing_text_is_named_also_where_it_is_the_first(texts, library):
+    library = pytest.importorskip(library)
+    column = [None, *texts[:3]]
+    for X in (library.Series(column), library.DataFrame({"text": column})):
+        with pytest.raises(CorpusFormatError, match="document 0: .* leave it out"):
+            DPSVILDA().fit(X)
+
+
+def test_values_of_a_dictionary_of_texts(texts):
+    found = as_corpus(dict(enumerate(texts)).values())
+    assert (found.to_csr() != as_corpus(texts).to_csr()).nnz == 0
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -131,6 +147,12 @@ def test_a_vectorizer_of_the_user(texts, tmp_path):
     for wrong in ("english", TfidfVectorizer):  # the second is a class and not one of its own
         with pytest.raises(TypeError, match="vectorizer must be .* such as CountVectorizer"):
             DPSVILDA(vectorizer=wrong).fit(texts)
+
+
+def test_a_fitted_vectorizer_knows_no_new_words(texts):
+    lda = DPSVILDA(grow_vocabulary=True, vectorizer=CountVectorizer())
+    with pytest.raises(ValueError, match="grow_vocabulary=True needs vectorizer=None"):
+        lda.fit(texts)
 
 
 def test_documents_without_words(texts):
@@ -196,6 +218,9 @@ def test_a_corpus_is_indexed_by_its_rows(texts):
         (["a text", float("nan")], "document 1: .* got nan"),
         (["a text", ["a", "list"]], "document 1: strings and lists of words are mixed"),
         (["a text", 3], "document 1: .* got 3"),
+        ([None, "a text"], "document 0: .* got None"),
+        ([float("nan"), "a text"], "document 0: .* got nan"),
+        ([["a", "list"], ["of", 1]], "document 1: 1 is no word"),
         (["!", "?"], "no words in 2 texts"),
     ],
 )

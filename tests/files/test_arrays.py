@@ -57,6 +57,20 @@ def test_columns_that_are_features_are_named(tmp_path, caplog):
     assert caplog.messages == ["x.csv: features are the columns 'id', 'a', 'b'"]
 
 
+def test_cells_without_a_number_are_missing_values(tmp_path, caplog):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n,3\nNA,nan\n4,5\n")
+    with caplog.at_level("INFO", "dpsvi"):
+        X = read_data(tmp_path / "x.csv")["X"]
+    assert np.array_equal(X, [[1, 2], [np.nan, 3], [np.nan] * 2, [4, 5]], equal_nan=True)
+    assert caplog.messages[-1] == "x.csv:3: a number is missing, the first of 3"
+
+
+def test_columns_are_found_by_name(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b,c\n1,2,3\n4,5,6\n")
+    found = read_data(tmp_path / "x.csv", features=["c", "a"])
+    assert found["X"].tolist() == [[3, 1], [6, 4]] and found["features"] == ["c", "a"]
+
+
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
 def test_csv_columns_have_roles(name, tmp_path):
     text = 'a,who,"b, c",t\n1,u,2,0.5\n3,u,4,1\n5,"v w",6,0\n'
@@ -108,7 +122,9 @@ def test_one_row_and_one_column(tmp_path):
     [
         ("x.csv", b"a,b\n1,2\n\n3,x\n", {}, "x.csv:4: column 'b' must be a number, got 'x'"),
         ("x.csv", b"a,b\n1," + b"long " * 50, {}, r"must be a number, got '[a-z ]{37}\.\.\.'$"),
-        ("x.csv", b"a,b\n1,2\n3,\n", {}, "x.csv:3: column 'b' must be a number, got ''"),
+        ("x.csv", b"a,b\n1,\n3,\n", {}, "x.csv: column 'b' has no number"),
+        ("x.csv", b"a,g\n1,2\n3, \n", {"groups": "g"}, "x.csv:3: column 'g', of groups, is empty"),
+        ("x.csv", b"a,b\n1,2\n", {"features": ["b", "c"]}, "x.csv:1: has no column 'c', which the"),
         ("x.csv", b"a,b\n1,2\n3\n", {}, "x.csv:3: 1 fields, line 1 has 2 names"),
         ("x.csv", b"a,b\n1,5,2,5\n", {}, "x.csv:2: 4 fields, line 1 has 2 names"),
         ("x.csv", b"1.5,-2\n1,2\n", {}, "x.csv:1: the first line must name the columns"),

@@ -267,6 +267,8 @@ def test_classes(rng, tmp_path, labels):
     assert (
         probit.score(data["X"], named, groups=data["groups"]) == np.mean(predicted == named) > 0.7
     )
+    with pytest.raises(TypeError, match="positional"):  # not to be taken for weights
+        probit.score(data["X"], named, data["groups"])
     probit.save(tmp_path / "model")
     loaded = dpsvi.load(tmp_path / "model")
     assert loaded.predict(data["X"], data["groups"]).tolist() == predicted.tolist()

@@ -206,6 +206,11 @@ def test_without_groups_it_is_bayesian_regression(rng):
     np.testing.assert_allclose(ours.predict(X, return_std=True)[1], std, rtol=0.05)
     assert ours.groups_ is None and ours.group_coef_.shape == (1, 5)
     assert ours.score(X, y) == pytest.approx(theirs.score(X, y), abs=1e-4)
+    weight = rng.random(400)
+    expected = theirs.score(X, y, sample_weight=weight)
+    assert ours.score(X, y, sample_weight=weight) == pytest.approx(expected, abs=1e-4)
+    with pytest.raises(TypeError, match="positional"):  # they might be meant as groups
+        ours.score(X, y, weight)
     with pytest.raises(ValueError, match="fitted without groups"):
         ours.predict(X, groups=np.zeros(400))
 

@@ -55,6 +55,13 @@ def test_a_position_is_the_rest_of_the_work():
     assert second.n_steps == 3 and again.finished
 
 
+def test_there_are_no_more_cuts_than_steps():
+    """However small the share of a pass is, at once."""
+    for every in (1 / 7, 0.01, 1e-12):
+        cuts = Cuts(7, every)
+        assert [cuts.after(step) for step in range(9)] == list(range(1, 10))
+
+
 def test_passes_that_are_not_made_cost_nothing_and_passes_can_be_added():
     """So work needs no second kind without an end."""
     passes = Ledger(95, 10, 10**12, seed=1)

@@ -77,6 +77,10 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
                 "vectorizer must be a scikit-learn one, such as CountVectorizer(), or None, got "
                 f"{self.vectorizer!r}"
             )
+        if self.grow_vocabulary and self.vectorizer is not None:
+            raise ValueError(
+                "grow_vocabulary=True needs vectorizer=None: one that is fitted counts no new words"
+            )
         self._first_eta()
 
     def _default(self) -> Defaults:

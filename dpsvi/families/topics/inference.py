@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dpsvi.corpus import Corpus
-from dpsvi.errors import check_choice, check_flag, resolve_jobs
+from dpsvi.errors import DivergedError, check_choice, check_flag, resolve_jobs
 from dpsvi.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from dpsvi.evaluation import completion
 from dpsvi.families.topics.matrix import FLOAT, column_sums, document_bounds
@@ -133,6 +133,8 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def _complete(self, state, items, seed=0) -> completion.Completion:
         topics, _ = self._basis(state, mean_field=False)
+        if not np.isfinite(topics).all():
+            raise DivergedError("topics became NaN or infinite")
         return completion.completion_perplexity(
             topics, Corpus(*items, len(topics)), self._alpha(state),
             word_counts=self._word_counts, seed=seed, n_jobs=resolve_jobs(self.n_jobs),
@@ -212,7 +214,10 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         if kind == "completion":
             return float(np.exp(-self.score(X)))
         check_is_fitted(self, "_state")
-        return float(np.exp(-self._bound_per_token(self._read(X, reset=False))))
+        items = self._read(X, reset=False)
+        if not len(items.index):
+            raise ValueError("no tokens to predict: the documents have no word of the model")
+        return float(np.exp(-self._bound_per_token(items)))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Held-out log-likelihood per token in nats, by document completion; higher is better.

@@ -90,7 +90,8 @@ class DPSVIHDP(Moving, KeptPasses, TopicEstimator):
     mean_change_tol : float, default=0.005
         Change of a document's expected counts, as a share of its tokens, that ends them.
     grow_vocabulary : bool, default=False
-        Let `partial_fit` add words; otherwise they are an error, in texts left out.
+        Let `partial_fit` add words; otherwise they are an error, in texts left out.  Needs
+        ``vectorizer=None``.
     vectorizer : scikit-learn vectorizer or None, default=None
         What counts the words of texts, such as ``CountVectorizer(stop_words="english")``.  None:
         words that are in one text only, or in more than half of them, are left out

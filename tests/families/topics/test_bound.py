@@ -7,6 +7,7 @@ from reference.lda import TopicCorpus, document_bound, documents_of, expected_lo
 from scipy.special import gammaln, psi, softmax
 
 from dpsvi import DPSVIHDP, DPSVILDA
+from dpsvi.errors import DivergedError
 from dpsvi.families.topics import inference
 
 # Many topics and few tokens: gamma still changes much in the sweep that is the last one.
@@ -104,3 +105,15 @@ def test_bound_is_below_that_of_inference_without_limits_and_approaches_it(fitte
         found.append(-np.log(fitted.perplexity(corpus, kind="bound")))
     assert found[0] < found[1] < found[2] + 1e-6, "tighter limits, a higher bound"
     assert found[0] < best - 1e-6 and found[2] == pytest.approx(best, abs=1e-6)
+
+
+def test_without_a_token_there_is_no_bound(fitted):
+    for kind in ("completion", "bound"):
+        with pytest.raises(ValueError, match="no tokens to predict"):
+            fitted.perplexity(np.zeros((3, 120), int), kind=kind)
+
+
+def test_topics_that_became_infinite_are_no_fault_of_the_documents():
+    lda = DPSVILDA(2, topic_word_prior=1e300, validation_size=5, random_state=0)
+    with pytest.raises(DivergedError, match="NaN or infinite"):
+        lda.fit(DRAWN.corpus())

@@ -1,4 +1,4 @@
-"""``python -m experiments.unseen FOLDER``: make corpora that no default was chosen on.
+"""``python -m experiments.unseen FOLDER``: make eleven corpora of other kinds.
 
 The defaults of the topic models were chosen with the corpora of the panel in sight.  These are of
 other kinds: definitions, sayings, entries of an encyclopaedia, manuals in German, a handbook, code

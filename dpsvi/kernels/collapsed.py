@@ -17,11 +17,12 @@ those that are there because they repeat the first are left out to that extent: 
     1 + (sqrt(c_dw) - 1) repeats_d
     repeats_d = 1 - sum_w c_dw (N_d - 1) p_w / sum_w c_dw (c_dw - 1)
 
-with p_w the share of the word in all topics, and never less than 0.  In text nearly all repetitions
-are of that kind.  Where words are few, a word comes again because it is frequent; if all its tokens
-were left out, no word could draw its document to a topic, and all topics would stay alike.  In long
-documents most words come often, and would then have no say in what explains them.  No more than
-half of the document, prior included, is left out for one word: else the equation has no solution.
+with p_w the share of the word in all topics, and never less than 0; 1 where no word repeats.  In
+text nearly all repetitions are of that kind.  Where words are few, a word comes again because it is
+frequent; if all its tokens were left out, no word could draw its document to a topic, and all
+topics would stay alike.  In long documents most words come often, and would have no say in what
+explains them if all of c were left out.  No more than half of the document (its tokens, their
+prior, less what h below takes) is left out for one word: else the equation has no solution.
 `python -m experiments.own_counts` compares strengths, and what else could stand in place of c.
 
 With means of theta a document keeps a little of many topics, which then stay mixtures of what they
@@ -31,8 +32,8 @@ could tell apart.  So in the equation for phi there stands, in place of gamma_dk
 
 About gamma - h where gamma is large: exp(psi(gamma)), as mean field has it, is about gamma - 1/2,
 and the mode of a Dirichlet has gamma - 1.  Topics that rest on few tokens would learn single
-documents by it, hence t, the tokens for each word and topic; and h is 0 in documents of up to SHORT
-tokens.  a_dk is 1 where all alphas are equal; where not::
+documents by it, hence t, the tokens for each word and topic, prior included; and h is 0 in
+documents of up to SHORT tokens.  a_dk is 1 where all alphas are equal; where not::
 
     a_dk = 1 - few_d + few_d alpha_k sum_j alpha_j / sum_j alpha_j^2,   few_d = (1 - repeats_d)^1.5
 

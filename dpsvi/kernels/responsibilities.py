@@ -8,7 +8,8 @@ own count can be left out of the counts that explain it::
     gamma_dk = alpha_k + sum_w c_dw phi_dwk,      lam_wk = eta + sum_d c_dw phi_dwk
 
 OWN = 1 is CVB0.  Here it is the 2 of the memory-free step (`dpsvi.kernels.collapsed`), which ends
-at a lower perplexity here, too: `python -m experiments.own_counts --kept`.
+at a lower perplexity here, too: `python -m experiments.own_counts --kept`.  Of a word that comes
+often one token is left out, and minor topics get no fewer tokens: these are rules of that step.
 
 The statistics are the *changes* of c phi.  lam therefore stays the exact sum of what is kept, and
 nothing decays: incremental inference (Neal and Hinton 1998) rather than a stochastic step.  LDA and

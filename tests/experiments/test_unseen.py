@@ -1,4 +1,4 @@
-"""Corpora that no default was chosen on: that sources are read as the texts say."""
+"""Eleven corpora of other kinds: that sources are read as the texts say."""
 
 import gzip
 import io

@@ -1,7 +1,7 @@
 """What a topic model's fit takes where the user does not say: priors, batches, step sizes.
 
 All of it follows from the size of the corpus and the number of topics, by rules that were chosen on
-a panel of corpora (`python -m experiments.panel`) of 5 to 3,000 tokens a document.
+a panel of corpora (`python -m experiments.panel`) of 6 to 1,250 tokens a document.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The priors of a topic model's estimator: as given, or learned by a fit.
 
 Eta is learned after every pass, from the topics as they are by then; from the sixth pass on it
-only falls.  It is learned once more, and alpha with it, when all passes have been made
+only falls.  It is learned once more, and alpha with it, when all passes have been made; then it may
+rise, for no pass follows in which topics could lose tokens
 (:mod:`dpsvi.families.topics.learned_priors`).
 """
 

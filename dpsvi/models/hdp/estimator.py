@@ -68,8 +68,9 @@ class DPSVIHDP(Moving, KeptPasses, TopicEstimator):
         Dirichlet prior eta of the words of a topic, > 0.  None is ``2 / n_components`` for the
         collapsed and 0.3 for the mean-field local step, which leaves topics empty; ``"auto"``
         begins with that and learns it from the topics
-        (:mod:`dpsvi.families.topics.priors`): after every pass, from the sixth on only downwards,
-        but with the mean-field step and on clusters without a master once the fit has ended.
+        (:mod:`dpsvi.families.topics.priors`): after every pass, from the sixth on only downwards
+        until all are made; with the mean-field step, and on clusters without a master, only when
+        the fit has ended.
     local_step : {"collapsed", "mean_field"}, default="collapsed"
         ``"collapsed"`` has the lower perplexity on text and is several times faster.
         ``"mean_field"``, Wang et al.'s, empties the topics it does not need: of a corpus drawn
@@ -132,10 +133,10 @@ class DPSVIHDP(Moving, KeptPasses, TopicEstimator):
 
     With ``learning_decay=None`` the step sizes of `fit` follow from the size of the corpus and
     `max_iter` (:class:`dpsvi.families.topics.defaults.Defaults`): they fall until the parameters
-    remember a share of a pass or a few passes, and parameters are averaged over the last third of
-    the passes.
-    A callback that ends a fit ends it before that.  `early_stopping`, with the collapsed step, and
-    `partial_fit` have a kappa of 0.7 instead.  What ``"auto"`` learns, only `fit` learns.
+    remember a fifth of a pass, a whole one with the mean-field step, and parameters are averaged
+    over the last third of the passes.
+    A callback that ends a fit ends it before that.  `early_stopping` and `partial_fit` have a kappa
+    of 0.7 instead.  What ``"auto"`` learns, only `fit` learns.
 
     `transform`, `perplexity` and `score` treat new documents as `doc_topic_prior_` says: that is
     the model itself, its sticks taken at their mean, whichever local step it was fitted with.

@@ -55,10 +55,10 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         Dirichlet prior eta of the words of a topic, > 0.  None is ``2 / n_components`` for the
         collapsed and ``5 / n_components`` for the mean-field local step; ``"auto"`` begins with
         that, and learns it from the topics after every pass, from the sixth on only downwards
-        (:mod:`dpsvi.families.topics.priors`), on clusters without a master once the fit
-        has ended, and never in `partial_fit`.  An array of shape (n_features,) or (n_components,
-        n_features) gives words priors of their own, in all topics or in each: it stays as it is,
-        and no word can be added to it.
+        until all are made (:mod:`dpsvi.families.topics.priors`), on clusters without a master only
+        when the fit has ended, and never in `partial_fit`.  An array of shape (n_features,) or
+        (n_components, n_features) gives words priors of their own, in all topics or in each: it
+        stays as it is, and no word can be added to it.
     seed_words : dict of int to list, list of lists or None, default=None
         Guided topics: words, or word numbers where there is no vocabulary, that belong to a topic.
         Each has a prior of eta plus its tokens in the documents there
@@ -86,7 +86,7 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
         Most inner iterations on a document in a step.  None is 50 for the mean-field step and 7 for
         the collapsed one: up to 14 where documents have more than 150 tokens, on average, or the
         data more than half a token for each word and topic, and 14 in `partial_fit` with
-        ``learning_decay=None``, which meets a document once.
+        ``learning_decay=None``, which meets a document once.  The sparse step makes 20.
     mean_change_tol : float, default=0.005
         Change of gamma, as a share of the document's tokens, that ends them.
     grow_vocabulary : bool, default=False
@@ -125,10 +125,10 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
     `partial_fit` have a kappa of 0.7 instead.  What ``"auto"`` learns, only `fit` learns.
 
     Priors that are larger than the default ones keep topics alike from the beginning.  So with the
-    collapsed step and ``learning_decay=None`` a `fit` without `early_stopping` looks for topics
-    with no larger priors than the default ones, and has those that were given for the last third
-    of its passes (`python -m experiments.annealing`).  Clusters without a master have them from
-    the beginning.
+    collapsed or the sparse step and ``learning_decay=None`` a `fit` of several passes without
+    `early_stopping` looks for topics with no larger priors than the default ones, and has those
+    that were given for the last third of its passes (`python -m experiments.annealing`).  Clusters
+    without a master have them from the beginning.
 
     On several processes what is remembered of a document stays with one worker: each has documents
     of its own, whatever `sharding` says, and remembers these only.  There must be a master, and for
@@ -139,8 +139,9 @@ class DPSVILDA(AnnealedPriors, KeptPasses, TopicEstimator):
     checkpoint holds what is kept, and the fit goes on as if nothing had happened.
 
     A stream need not know its length.  With ``learning_decay=None`` and the collapsed step
-    `partial_fit` takes the documents seen so far for N, `total_samples` at most, and its parameters
-    remember a third of them at least; ``batch_size=None`` makes steps of equal size that grow from
+    `partial_fit` takes the documents seen so far for N, or as many as hold twice the tokens of the
+    words' priors if these are more, `total_samples` at most, and its parameters remember a third
+    of them at least; ``batch_size=None`` makes steps of equal size that grow from
     8 documents (more, if they are short) to 64.  `python -m experiments.streams` compares chunks
     with one pass of `fit`.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dpsvi.commands.common import add_model_argument, emit, load_estimator
+from dpsvi.commands.common import add_model_argument, emit, load_estimator, refused_as
+from dpsvi.errors import UsageError
 
 
 def add_arguments(parser) -> None:
@@ -16,7 +17,8 @@ def add_arguments(parser) -> None:
 def run(args) -> None:
     """Print the topics."""
     estimator = load_estimator(args.model)
-    top = estimator.top_words(args.words)
+    with refused_as(UsageError):
+        top = estimator.top_words(args.words)
     emit(args, {"topics": top}, table(estimator, args.words))
 
 

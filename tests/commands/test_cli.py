@@ -148,6 +148,7 @@ def cut(corpus, tmp_path):
         (["fit", "lda", "--corpus", "dataset:unknown"], 2, "lee"),
         (["fit", "lda", "--corpus", "CORPUS", "--out", "RUN"], 2, "--overwrite"),
         (["topics", "EMPTY"], 3, "model.json"),
+        (["topics", "RUN", "--words", "0"], 2, "must be an integer >= 1"),
         (["transform", "RUN", "--corpus", "CORPUS", "--out", "x.txt"], 2, ".csv"),
         (["transform", "RUN", "--corpus", "CORPUS", "--out", "EMPTY/a/b.npy"], 2, "--out must be"),
         (["export", "RUN", "--format", "csv", "--out", "EMPTY"], 2, "--out must be"),

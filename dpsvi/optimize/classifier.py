@@ -11,6 +11,8 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpsvi import engines
+from dpsvi.cluster.ranks.world import agree
 from dpsvi.errors import as_random_state, check_number
 from dpsvi.estimators.docstrings import fill
 from dpsvi.estimators.scikit_learn import BaseEstimator, ClassifierMixin
@@ -93,11 +95,18 @@ class DPSGDClassifier(ClassifierMixin, BaseEstimator):
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y must have at least 2 classes, got 1 class: {classes[0]!r}")
-        rng, optimizer = as_random_state(self.random_state), self.optimizer or self._default
+        optimizer = self.optimizer or self._default
+        try:
+            optimizer = replace(optimizer, weight_decay=self.alpha)
+        except ValueError as error:
+            raise ValueError(f"alpha={self.alpha!r}: {error}") from None
+        rng = as_random_state(self.random_state)
+        if self.random_state is None and engines.get(optimizer.engine).collective:
+            rng = np.random.RandomState(agree(rng.randint(2**31)))  # all begin with the same x0
         objective, x0 = self._problem(X, codes, len(classes), rng)
         if optimizer.random_state is None:
             optimizer = replace(optimizer, random_state=rng)
-        self.result_ = replace(optimizer, weight_decay=self.alpha).minimize(objective, x0)
+        self.result_ = optimizer.minimize(objective, x0)
         self.classes_, self.n_iter_ = classes, self.result_.nit
         self._take(self.result_.x)
         return self

@@ -249,6 +249,25 @@ def test_bad_data_ends_all_ranks(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("decay", "push_sum"), ("push_sum", "decay"), ("gap", "ownership"), ("local_sgd", "pvi")],
+)
+def test_ranks_with_different_strategies_end(kind, first, second):
+    """With and without a master: no rank waits for what the other never sends."""
+    program = (
+        "import numpy as np; from mpi4py import MPI\n"
+        "from dpsvi import Cluster, DPSVIGaussianMixture\n"
+        f"strategy = ['{first}', '{second}'][MPI.COMM_WORLD.rank]\n"
+        "mixture = DPSVIGaussianMixture(2, engine='mpi', cluster=Cluster(strategy=strategy))\n"
+        "mixture.fit(np.random.default_rng(0).normal(size=(200, 2)))"
+    )
+    run = launch(kind, 2, "-m", "mpi4py", "-c", program)
+    assert run.wait() != 0
+    assert "fits another problem: strategy is" in run.err
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
 def test_a_foreign_launcher_is_named(kind, corpus_file, tmp_path):
     """The mpiexec of one MPI with the mpi4py of another: every process believes to be alone."""
     other = {"openmpi": "mpich", "mpich": "openmpi"}[kind]

@@ -241,6 +241,7 @@ def test_times_are_drawn_from_the_whole_spread():
     [
         ({"n_workers": 0}, "n_workers"), ({"cores": 0}, "cores"), ({"smt_gain": -1}, "smt_gain"),
         ({"stragglers": (2.0, 1.0)}, "stragglers"), ({"stragglers": (0.5, 0.5)}, "stragglers"),
+        ({"seed": -1}, "seed must be"),
         ({"master_works": True}, "master_works"), ({"workers_a_node": 0}, "workers_a_node"),
         ({"killed": {0: 1.0}}, "rank in killed must be an integer >= 1"),
         ({"n_workers": 2, "frozen": {3: 1.0}}, "rank in frozen must be .* <= 2"),
@@ -255,7 +256,7 @@ def test_clusters_that_cannot_be(wrong, what):
 
 @pytest.mark.parametrize(
     "wrong", [{"prefetch": "no"}, {"strict": 2}, {"master_works": "yes"}, {"network": "1 GbE"},
-              {"timing": 1.0}, {"killed": [1]}],
+              {"timing": 1.0}, {"killed": [1]}, {"stragglers": (0.5,)}, {"stragglers": 0.5}],
 )  # fmt: skip
 def test_options_of_another_type(wrong):
     with pytest.raises(TypeError, match=next(iter(wrong))):

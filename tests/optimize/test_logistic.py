@@ -173,6 +173,8 @@ def test_one_against_the_rest_is_the_loss_of_sgd_classifier(data):
 
 
 def test_estimator_checks_its_parameters(data):
+    with pytest.raises(ValueError, match="alpha=1000: .*must be < 1"):
+        DPSGDLogisticRegression(alpha=1000).fit(*data)
     with pytest.raises(ValueError, match="alpha must be a number >= 0, got -1"):
         DPSGDLogisticRegression(alpha=-1).fit(*data)
     with pytest.raises(TypeError, match="optimizer must be a DPSGD or None, got 'adam'"):

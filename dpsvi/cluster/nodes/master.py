@@ -20,7 +20,7 @@ from dpsvi.cluster.nodes.answers import Answers, Ask
 from dpsvi.cluster.nodes.exchanges import Exchange
 from dpsvi.cluster.nodes.merging import Collected, Merger
 from dpsvi.cluster.nodes.parameters import MasterParameters
-from dpsvi.cluster.nodes.problem import check_same
+from dpsvi.cluster.nodes.problem import check_same, describe
 from dpsvi.cluster.nodes.rows import RowSender
 from dpsvi.cluster.transports.messages import Message, Pool
 from dpsvi.cluster.transports.window import Window
@@ -54,6 +54,7 @@ class Master:
     ):  # fmt: skip
         options, self._work_clock = job.cluster, work_clock
         self.job, self.passes, self.n_workers = job, job.passes, n_workers
+        self.problem = describe(job)  # as it is before the first step
         self.strategy = options.make_strategy()
         kernels.load(job.state.model.real, job.items, options.statistics)
         # Only a decay of other parameters than those that are there now can take away too much.
@@ -229,7 +230,7 @@ class Master:
                 f"rank {worker} joins a fit for {self.n_workers} workers, who are all there: "
                 "interrupt it and resume it from its checkpoint with more"
             )
-        check_same(self.job, 0, worker, problem)
+        check_same(self.problem, 0, worker, problem)
         self.workers.add(worker)
         if self._begun:
             self.joined[worker] = self.seconds

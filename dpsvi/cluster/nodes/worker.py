@@ -55,6 +55,7 @@ class Worker:
         pool: Pool | None = None,
     ):  # fmt: skip
         self.job, self.pool, self._run, self._clock = job, pool or Pool(), run, clock
+        self.problem = describe(job)  # as it is before the first step
         model = job.state.model
         if like is None:
             shared = Shared(
@@ -113,7 +114,7 @@ class Worker:
             raise LostRankError(f"rank {MASTER}, the master, is lost: {reason}")
 
     def _hello(self) -> Message:
-        return self.pool.message({"kind": "hello", "problem": describe(self.job)})
+        return self.pool.message({"kind": "hello", "problem": self.problem})
 
     def _messages(self, grant, came) -> Iterator[Message]:
         header, mine = grant.header, self._next

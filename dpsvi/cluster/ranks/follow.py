@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 from dpsvi.cluster.contracts import DROPPED, LONGEST, MASTER
 from dpsvi.cluster.nodes.adopt import adopt
+from dpsvi.cluster.nodes.problem import check_same
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.ranks.heartbeat import Heartbeat
 from dpsvi.cluster.ranks.world import World
@@ -61,7 +62,7 @@ def _follow(job, here, pool, channel, signals) -> bool:
 
     interrupt = None
     try:
-        message = _serve(Worker(job, pool=pool), channel, check)
+        message = _serve(Worker(job, pool=pool), channel, check, here.rank)
     except KeyboardInterrupt as error:
         interrupt = error
         message = _leave(pool, channel, check, "ended by a signal")
@@ -104,7 +105,7 @@ def _follow(job, here, pool, channel, signals) -> bool:
     return message.header["ended"]
 
 
-def _serve(worker, channel, check) -> Message:
+def _serve(worker, channel, check, own_rank) -> Message:
     """Work until rank 0 says stop; the message that says so."""
     with ThreadPoolExecutor(1, "dpsvi-worker") as thread:
         while True:
@@ -116,6 +117,9 @@ def _serve(worker, channel, check) -> Message:
             rank, message = channel.receive(check)
             if message.header["kind"] == "stop":
                 return message
+            if message.header["kind"] == "hello":  # of a fit without a master
+                problem = message.header["problem"]
+                check_same(worker.problem, own_rank, rank, problem)
             check()  # what comes may never let it wait
             worker.take(rank, message)
 

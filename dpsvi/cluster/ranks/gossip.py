@@ -20,7 +20,6 @@ from dpsvi.cluster.nodes.adopt import adopt, state_message
 from dpsvi.cluster.nodes.consensus import Consensus
 from dpsvi.cluster.nodes.exchanges import reported, summary
 from dpsvi.cluster.nodes.peer import Peer
-from dpsvi.cluster.nodes.problem import describe
 from dpsvi.cluster.ranks.attendance import Attendance
 from dpsvi.cluster.ranks.heartbeat import Heartbeat
 from dpsvi.cluster.ranks.others import Others
@@ -104,7 +103,7 @@ class _Rank:
         """
         others, attendance = self.others, self.attendance
         grace, started = self.job.cluster.grace_seconds, time.monotonic()
-        others.notify(others.live, {"kind": "hello", "problem": describe(self.job)})
+        others.notify(others.live, {"kind": "hello", "problem": others.problem})
         if self.boundary is None:
             self._receive_until(lambda: attendance.begun or self.why != DONE)
             return

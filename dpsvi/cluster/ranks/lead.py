@@ -230,6 +230,7 @@ class _LocalWorker:
     def _run(self):
         try:
             self._worker = Worker(self._job)
+            self._worker.problem = self.master.problem  # the others may have begun meanwhile
             while True:
                 for _, message in self._worker.turn():
                     self._put(message)

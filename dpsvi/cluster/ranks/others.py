@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 
 from dpsvi.cluster.contracts import DROPPED, LONGEST, POLLS
-from dpsvi.cluster.nodes.problem import check_same
+from dpsvi.cluster.nodes.problem import check_same, describe
 from dpsvi.cluster.ranks.heartbeat import Heartbeat
 from dpsvi.cluster.ranks.lead import forget
 from dpsvi.cluster.ranks.world import World
@@ -50,6 +50,7 @@ class Others:
 
     def __init__(self, job: Job, here: World, heartbeat: Heartbeat | None, signals: Deferred):
         self.job, self.here, self.heartbeat, self.signals = job, here, heartbeat, signals
+        self.problem = describe(job)  # as it is before the first step
         self.pool = Pool(shared=bool(here.near))
         self.live = {0, *here.others} - {here.rank}
         self.greeted: set[int] = set()
@@ -129,12 +130,16 @@ class Others:
                 self.channel.abandon(header["rank"], header["reason"])
                 self._lose(header["rank"], header["reason"])
         elif kind == "hello":
-            check_same(self.job, self.here.rank, rank, header["problem"])
+            check_same(self.problem, self.here.rank, rank, header["problem"])
             self.greeted.add(rank)
         elif kind == "failed":
             self._fail(rank, header)
-        elif kind == "stop":  # it was silent, or somebody could not read its message
-            self._was_dropped()
+        elif kind == "stop" and header["reason"] == DROPPED:
+            self._was_dropped()  # it was silent, or somebody could not read its message
+        elif kind == "stop":  # of a master, who has another strategy and waits for an answer
+            self.send(rank, self.pool.message({"kind": "bye"}))
+            reason = header["reason"].removeprefix("failed: ")
+            self._fail(rank, {"reason": reason, "diverged": False})
 
     def _lose(self, rank, reason):
         """A rank is dead or silent: rank 0 says so to all others."""

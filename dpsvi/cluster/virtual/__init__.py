@@ -181,8 +181,11 @@ class VirtualCluster(Cluster):
             raise TypeError(f"network must be a Network, got {self.network!r}")
         if not isinstance(self.timing, Timing | None):
             raise TypeError(f"timing must be a Timing or None, got {self.timing!r}")
+        if not isinstance(self.stragglers, Sequence) or len(self.stragglers) != 2:
+            raise TypeError(f"stragglers must be a share and a factor, got {self.stragglers!r}")
         check_number("stragglers[0]", self.stragglers[0], low=0, high=1)
         check_number("stragglers[1]", self.stragglers[1], low=1)
+        check_number("seed", self.seed, low=0, integer=True)
         for name in ("killed", "frozen", "late"):
             self._check_faults(name)
         if self.master_works:

@@ -1,15 +1,20 @@
 """Workers that are lost, break or have another problem: no item is lost or doubled."""
 
+import json
+
 import numpy as np
 import pytest
 from tools.node_jobs import BATCH, job, lda, toy
 
+from dpsvi.cluster import Cluster
+from dpsvi.cluster.nodes.problem import check_same, describe
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.transports.memory import Memory
 from dpsvi.cluster.transports.messages import deliver
 from dpsvi.cluster.turns import exchange, receive, take_turns
 from dpsvi.errors import DivergedError, DpsviError, LostRankError
 from dpsvi.training.ledger import Ledger
+from dpsvi.training.state import State
 
 
 @pytest.mark.parametrize("n_shards", [1, 3])
@@ -60,6 +65,41 @@ def test_a_worker_with_another_problem_is_named(corpus):
     memory = Memory({0: master, 3: other})
     with pytest.raises(DpsviError, match=r"rank 3 .*items is 150 there, 200 on rank 0"):
         exchange(other, memory.at(3), lambda: receive(master, memory.at(0)))
+
+
+def of_model(work, **change):
+    """The same parameters, of another model."""
+    return {"state": State(work.state.model._replace(**change), work.state.shared)}
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda work: {"cluster": Cluster(strategy="displacement")}, "strategy is displacement"),
+        (lambda work: {"cluster": Cluster(statistics="bfloat16")}, "statistics is bfloat16"),
+        (lambda work: {"schedule": lambda t: 2 * work.schedule(t)}, "rates of steps is"),
+        (lambda work: of_model(work, prior=2 * work.state.model.prior), "sum of the prior is"),
+        (lambda work: of_model(work, hyper=2 * work.state.model.hyper), "sum of hyper is"),
+    ],
+)
+def test_what_would_not_be_seen_in_the_data_is_compared(corpus, change, named):
+    work = job(*lda(corpus, "collapsed"))
+    mine, theirs = describe(work), describe(work._replace(**change(work)))
+    check_same(mine, 0, 3, describe(work))
+    with pytest.raises(DpsviError, match=f"rank 3 fits another problem: {named} .* on rank 0"):
+        check_same(mine, 0, 3, json.loads(json.dumps(theirs)))  # as it comes in a message
+
+
+def test_peers_begin_with_the_same_parameters(corpus):
+    """Those with a master may begin as they like: they get its own."""
+    for cluster in (Cluster(strategy="push_sum"), Cluster()):
+        work, other = (job(*lda(corpus, "collapsed"))._replace(cluster=cluster) for _ in range(2))
+        other.state.shared.rows[:] *= 2
+        if cluster.strategy == "decay":
+            check_same(describe(work), 0, 1, describe(other))
+            continue
+        with pytest.raises(DpsviError, match="rank 1 .*: first parameters is"):
+            check_same(describe(work), 0, 1, describe(other))
 
 
 def test_a_worker_too_many_is_refused(corpus):

@@ -27,5 +27,5 @@ def test_a_signal_is_delivered_although_the_next_message_is_always_there():
         send=lambda rank, message: None, receive=lambda on_wait: (0, message), look=lambda: []
     )
     with pytest.raises(KeyboardInterrupt):
-        follow._serve(worker, channel, check)
+        follow._serve(worker, channel, check, 1)
     assert len(turns) == 3

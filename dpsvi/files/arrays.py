@@ -147,8 +147,6 @@ def _read_csv(path, columns, wanted):
         "%s: features are the columns %s", path.name, shortened(", ".join(map(repr, names)), 200)
     )
     X = np.frombuffer(numbers).reshape(-1, len(features))
-    if (empty := np.isnan(X).all(axis=0)).any():
-        raise DataFormatError(f"{path}: column {names[empty.argmax()]!r} has no number")
     if gap is not None:
         n = np.count_nonzero(np.isnan(X))
         log.info("%s:%d: a number is missing, the first of %d", path.name, gap, n)

@@ -528,6 +528,24 @@ def test_columns_are_those_of_the_fit_wherever_they_stand(regression, tmp_path, 
     assert "other.csv:1: has no column 'x', which the model knows" in capsys.readouterr().err
 
 
+def test_a_row_may_lack_a_number(tmp_path, capsys):
+    """The only one that is asked about, too; a column without any is refused where it is fitted."""
+    X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 30, axis=0)
+    X += np.random.default_rng(0).normal(size=X.shape)
+    rows = [f"{a},{b}" for a, b in X]
+    for name, some in (("all", rows), ("one", ["8.5,"]), ("none", ["1,", "2,"])):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["a,b", *some]) + "\n")
+    given = ["fit", "gaussian_mixture", "--set", "n_components=2", "--quiet", "--out"]
+    run, out = str(tmp_path / "run"), str(tmp_path / "found.csv")
+    assert main([*given, run, "--data", str(tmp_path / "all.csv")]) == 0
+    assert main(["predict", run, "--data", str(tmp_path / "one.csv"), "--out", out]) == 0
+    asked = load(run).predict(np.array([[8.5, 9.0]]))
+    assert (tmp_path / "found.csv").read_text().split() == ["predict", str(asked[0])]
+    capsys.readouterr()
+    assert main([*given, str(tmp_path / "no"), "--data", str(tmp_path / "none.csv")]) == 3
+    assert "none.csv: feature 1 of X has no value" in capsys.readouterr().err
+
+
 def test_groups_are_text_where_those_of_the_fit_were(tmp_path, capsys):
     rng = np.random.default_rng(0)
     places, x = np.repeat(["02139", "10001", "90210"], 100), rng.normal(size=300)

@@ -15,12 +15,7 @@ from dpsvi.commands.common import (
     seed,
     takes_arrays,
 )
-from dpsvi.commands.fit_arrays import (
-    add_data_arguments,
-    arguments_of,
-    asked_by_name,
-    read_arrays,
-)
+from dpsvi.commands.fit_arrays import add_data_arguments, ask, read_arrays
 from dpsvi.errors import UsageError
 
 
@@ -40,14 +35,11 @@ def run(args) -> None:
 
 
 def _evaluate_arrays(args) -> None:
-    from dpsvi.errors import DataFormatError
-
     estimator = load_estimator(args.model, "arrays")
     if not hasattr(estimator, "score"):
         raise UsageError(f"{args.model}: this model has no score")
     data = read_arrays(args, estimator)
-    with refused_as(DataFormatError), asked_by_name():
-        score = float(estimator.score(**arguments_of(estimator.score, data)))
+    score = float(ask(estimator.score, data))
     emit(args, {"score": score, "shape": list(data["X"].shape)}, f"score {score:.6g}")
 
 

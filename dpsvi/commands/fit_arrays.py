@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from contextlib import contextmanager
 
 from dpsvi import engines, models
-from dpsvi.commands.common import reading_input
-from dpsvi.errors import UsageError
+from dpsvi.commands.common import reading_input, refused_as
+from dpsvi.errors import DataFormatError, UsageError
 
 SOURCE = "data"  # the option that names the data
 _ROLES = {"y": "y", "groups": "groups", "lengths": "sequence"}  # arguments of `fit`: options
@@ -57,12 +56,18 @@ def read_arrays(args, estimator=None) -> dict:
     return data
 
 
-@contextmanager
-def asked_by_name():
-    """No warning of arrays that have no names of columns: they were put in order by these."""
-    with warnings.catch_warnings():
+def ask(call, data: dict):
+    """What a method of a fitted estimator says of `data`, as :func:`read_arrays` returns it.
+
+    Raises
+    ------
+    DataFormatError
+        It refuses the data.
+    """
+    with refused_as(DataFormatError), warnings.catch_warnings():
+        # Columns were found by name; that they have none any more is no news.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        yield
+        return call(**arguments_of(call, data))
 
 
 def arguments_of(method, data: dict) -> dict:

@@ -7,15 +7,9 @@ from dpsvi.commands.common import (
     check_array_out,
     emit,
     load_estimator,
-    refused_as,
     write_array,
 )
-from dpsvi.commands.fit_arrays import (
-    add_data_arguments,
-    arguments_of,
-    asked_by_name,
-    read_arrays,
-)
+from dpsvi.commands.fit_arrays import add_data_arguments, ask, read_arrays
 
 METHODS = ("predict", "predict_proba", "score_samples")
 
@@ -52,7 +46,7 @@ def answer(args, methods: tuple[str, ...], method: str | None = None) -> None:
     """
     import numpy as np
 
-    from dpsvi.errors import DataFormatError, UsageError
+    from dpsvi.errors import UsageError
 
     estimator = load_estimator(args.model, "arrays")
     known = [name for name in methods if hasattr(estimator, name)]
@@ -63,8 +57,7 @@ def answer(args, methods: tuple[str, ...], method: str | None = None) -> None:
     call = getattr(estimator, method)
     data = read_arrays(args, estimator)
     data.pop("y", None)
-    with refused_as(DataFormatError), asked_by_name():
-        found = np.asarray(call(**arguments_of(call, data)))
+    found = np.asarray(ask(call, data))
     write_array(args.out, found, method)
     shape = list(found.shape)
     emit(

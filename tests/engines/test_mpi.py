@@ -268,6 +268,19 @@ def test_ranks_with_different_strategies_end(kind, first, second):
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
+def test_peers_without_a_seed_begin_with_the_same_weights(kind):
+    """Others would be refused: the mean of networks that start apart is of no use."""
+    program = (
+        "from sklearn.datasets import load_iris\n"
+        "from dpsvi import Cluster, DPSGD, DPSGDMLPClassifier\n"
+        "peers = DPSGD(engine='mpi', cluster=Cluster(strategy='push_sum'), max_iter=2)\n"
+        "DPSGDMLPClassifier(8, optimizer=peers).fit(*load_iris(return_X_y=True))"
+    )
+    run = launch(kind, 2, "-m", "mpi4py", "-c", program)
+    assert run.wait() == 0, run.err
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
 def test_a_foreign_launcher_is_named(kind, corpus_file, tmp_path):
     """The mpiexec of one MPI with the mpi4py of another: every process believes to be alone."""
     other = {"openmpi": "mpich", "mpich": "openmpi"}[kind]

@@ -219,7 +219,8 @@ def test_models_do_not_know_each_other():
 HOMES = {
     "mpi4py": {
         "dpsvi.cluster.transports.chunks", "dpsvi.cluster.transports.failures",
-        "dpsvi.cluster.ranks.heartbeat", "dpsvi.cluster.ranks.world",
+        "dpsvi.cluster.ranks.heartbeat", "dpsvi.cluster.ranks.waiting",
+        "dpsvi.cluster.ranks.world",
     },  # fmt: skip
     "gensim": {"dpsvi.interop"},
     "torch": set(),

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpsvi.corpus.container import Corpus
 from dpsvi.corpus.entries import warn_empty
-from dpsvi.corpus.sparse import from_sparse
+from dpsvi.corpus.sparse import check_values, from_sparse
 from dpsvi.corpus.texts import count_words, peek, texts_of
 from dpsvi.corpus.vocabulary import as_vocabulary
 from dpsvi.errors import CorpusFormatError, shortened
@@ -97,10 +97,14 @@ def as_corpus(
             f"X must have documents in an order, as a list has, got a {type(X).__name__}"
             + "; pass list(X.values())" * isinstance(X, Mapping)
         )
+    if hasattr(X, "collect"):
+        kind = type(X).__name__
+        raise CorpusFormatError(f"X is a {kind}, which is not evaluated yet: pass X.collect()")
     if isinstance(X, Iterator):
         X = peek(X)
     texts = None if isinstance(X, Corpus) else texts_of(X)
     if isinstance(X, Corpus):
+        check_values(X.to_csr(), allow_fractional=True)  # its arrays may be anybody's
         corpus = X
         words = X.vocabulary if words is None else words
     elif texts is not None:

@@ -20,7 +20,7 @@ def from_sparse(matrix, allow_fractional: bool, source: str | PathLike = "X") ->
         raise CorpusFormatError(f"{source}: expected rows and columns, got shape {matrix.shape}")
     if matrix.format != "coo":
         matrix = matrix.tocsr()
-    _check_values(matrix, allow_fractional, source)
+    check_values(matrix, allow_fractional, source)
     n_entries = matrix.nnz
     if matrix.format == "coo":
         # Repeated entries are summed here: as float32, which cannot wrap around like uint8.
@@ -42,8 +42,8 @@ def from_sparse(matrix, allow_fractional: bool, source: str | PathLike = "X") ->
     return corpus
 
 
-def _check_values(matrix, allow_fractional, source):
-    """Refuse the first value that is no count, naming its row and column."""
+def check_values(matrix, allow_fractional: bool, source: str | PathLike = "X") -> None:
+    """Refuse the first value that is no count, naming its place; `matrix` is CSR or COO."""
     values = matrix.data[: matrix.nnz]
     if values.dtype.kind not in _REAL:
         raise CorpusFormatError(f"{source}: counts must be real numbers, got {values.dtype}")

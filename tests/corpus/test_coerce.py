@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 from sklearn.feature_extraction.text import CountVectorizer
 from tools.corpus_writers import example, write
 
-from dpsvi.corpus import as_corpus
+from dpsvi.corpus import Corpus, as_corpus
 from dpsvi.errors import CorpusFormatError, CorpusWarning
 
 DENSE = example().toarray()
@@ -214,6 +214,14 @@ def test_bad_counts_name_row_and_column(hold, count):
         as_corpus(hold(X))
 
 
+@pytest.mark.parametrize("count", [-1, np.nan, np.inf])
+def test_nor_are_they_taken_from_a_corpus_of_ones_own(count):
+    value = np.array([1, 2, count], np.float32)
+    corpus = Corpus(np.array([0, 2, 3]), np.array([0, 1, 2], np.int32), value, 3)
+    with pytest.raises(CorpusFormatError, match="X: row 1, column 2: count .* is not a whole"):
+        as_corpus(corpus)
+
+
 @pytest.mark.parametrize(("count", "fraction"), [(0.5, True), (-0.5, False), (1e30, False)])
 def test_only_of_fractions_is_said_that_they_can_be_taken(count, fraction):
     with pytest.raises(CorpusFormatError) as error:
@@ -265,6 +273,7 @@ def test_the_largest_count_passes():
         ([b"a cat"], "texts must be strings, got b'a cat'; decode"),
         (["a cat", None], "document 1: expected a string .* got None; leave it out"),
         (["a cat", float("nan")], "document 1: expected a string .* got nan; leave it out"),
+        (pl.LazyFrame({"a": [1.0]}), r"X is a LazyFrame, .* pass X.collect\(\)"),
         ([{"ids": [1, 2], "counts": [1]}], "document 0: expected"),
         ([{"ids": [1, 2]}], "document 0: expected .* 'ids' and 'counts'"),
         ([[(0, 1)], [(-1, 1)]], "X: row 1: column -1 is outside"),

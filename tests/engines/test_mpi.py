@@ -268,6 +268,25 @@ def test_ranks_with_different_strategies_end(kind, first, second):
 
 
 @pytest.mark.parametrize("kind", EVERY_MPI)
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_rank_says_that_it_waits_for_one_that_does_not_fit(kind, late):
+    program = f"""
+import time
+from dpsvi import DPSVIGaussianMixture
+from dpsvi.cluster.ranks import waiting
+from dpsvi.cluster.ranks.world import world
+waiting._LATE = 0.1
+if world().rank == {late}:
+    time.sleep(2)
+DPSVIGaussianMixture(2, engine="mpi").fit([[0.0], [1.0], [2.0], [3.0]])
+"""
+    run = launch(kind, 2, "-m", "mpi4py", "-c", program)
+    assert run.wait() == 0, run.err
+    waits = f"rank {1 - late} waits for {'rank 0' if late == 0 else 'the other ranks'}, since 0 s"
+    assert f"{waits}; all ranks must make the same fits" in run.err
+
+
+@pytest.mark.parametrize("kind", EVERY_MPI)
 def test_peers_without_a_seed_begin_with_the_same_weights(kind):
     """Others would be refused: the mean of networks that start apart is of no use."""
     program = (

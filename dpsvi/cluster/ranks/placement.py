@@ -6,7 +6,8 @@ import logging
 import os
 import platform
 
-from dpsvi.cluster.ranks.world import all_gather, library, world
+from dpsvi.cluster.ranks.waiting import all_gather
+from dpsvi.cluster.ranks.world import library, world
 from dpsvi.training.signals import Deferred
 
 log = logging.getLogger(__name__)

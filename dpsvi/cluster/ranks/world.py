@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
+from dpsvi.cluster.ranks.waiting import all_gather, barrier, wait
 from dpsvi.errors import FAILURE, LOST, DroppedError, LauncherError, LostRankError
 from dpsvi.files.launcher import (
     LAUNCHERS,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:  # both load NumPy, which a command that shows its help does n
     from dpsvi.cluster.transports.messages import Pool
 
 _TAG_AGREE = 7
-_ALL_THERE = 30.0  # seconds for all ranks to begin a fit, once a signal has come
 _PRINTED = 0.2  # seconds for the launcher to read it
 
 
@@ -182,46 +182,10 @@ def in_turn():
     """Rank 0 runs the block first; the others wait, and find what it left in a cache."""
     here = world()
     if here.size > 1 and here.rank != 0:
-        _barrier(here.data)
+        barrier(here.data)
     yield
     if here.size > 1 and here.rank == 0:
-        _barrier(here.data)
-
-
-def _barrier(comm):
-    """Wait for all."""
-    _wait(comm.Ibarrier())
-
-
-def all_gather(comm, mine, signals=None):
-    """The same array of all ranks, one row each.
-
-    `signals` that are deferred wait until all ranks are there, or for some seconds.
-    """
-    import numpy as np
-
-    found = np.zeros((comm.Get_size(), *mine.shape), mine.dtype)
-    _wait(comm.Iallgather(mine, found), signals)
-    return found
-
-
-def _wait(request, signals=None) -> None:
-    """Wait without burning a core, and deliver signals.
-
-    Raises
-    ------
-    LostRankError
-        A rank died before the fit began: nothing is lost yet, start again.
-    """
-    from mpi4py import MPI
-
-    try:
-        while not request.Test():
-            time.sleep(0.001)
-            if signals is not None:
-                signals.deliver_after(_ALL_THERE)
-    except MPI.Exception as error:
-        raise LostRankError(f"a rank died before the fit began: {error}") from error
+        barrier(here.data)
 
 
 def library() -> str:
@@ -251,8 +215,9 @@ def agree(value: int) -> int:
     if here.rank == 0:
         here.announced = set(here.lost)
         for rank in here.others:
-            _wait(here.data.Isend(buffer, rank, _TAG_AGREE))
+            wait(here.data.Isend(buffer, rank, _TAG_AGREE))
     else:
-        _wait(here.data.Irecv(buffer, 0, _TAG_AGREE))
+        late = "rank 1 waits for rank 0" if here.rank == 1 else ""  # all others would say the same
+        wait(here.data.Irecv(buffer, 0, _TAG_AGREE), late=late)
         here.lost.update(np.flatnonzero(buffer[1:]).tolist())
     return int(buffer[0])

@@ -10,14 +10,21 @@ from typing import Any, NamedTuple
 import pytest
 
 from dpsvi import VirtualCluster
+from dpsvi.cluster.virtual import Timing
+
+# Every step takes a second, nothing else takes time: the machine is not measured.
+SECOND = Timing(step=1.0, value=0.0)
 
 # Parameters of fits in which several threads or workers step at the same time.
 several_at_once = pytest.mark.parametrize(
     "more",
     [
         dict(n_jobs=2),
-        dict(engine="simulated", cluster=VirtualCluster(n_workers=3)),
-        dict(engine="simulated", cluster=VirtualCluster(n_workers=3, strategy="displacement")),
+        dict(engine="simulated", cluster=VirtualCluster(n_workers=3, timing=SECOND)),
+        dict(
+            engine="simulated",
+            cluster=VirtualCluster(n_workers=3, timing=SECOND, strategy="displacement"),
+        ),
     ],
     ids=["threads", "decay", "displacement"],
 )

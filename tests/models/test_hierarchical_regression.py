@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from members import SECOND
 from reference import hierarchical as reference
 from scipy.special import digamma, gammaln, polygamma
 from sklearn.linear_model import BayesianRidge, LinearRegression
@@ -311,8 +312,8 @@ def test_counts_stay_exact_when_workers_are_stale(rng):
     """kappa counts groups: 1 a group and the prior, whatever was stale and for how many steps."""
     data, *_ = population(rng, 200, 4)
     regressor = DPSVIHierarchicalRegressor(
-        engine="simulated", cluster=VirtualCluster(n_workers=3), batch_size=8, max_iter=20,
-        random_state=0,
+        engine="simulated", cluster=VirtualCluster(n_workers=3, timing=SECOND), batch_size=8,
+        max_iter=20, random_state=0,
     ).fit(**data)  # fmt: skip
     assert regressor.n_batch_iter_ == 500
     assert regressor._state.natural()[0, 0] == pytest.approx(200.01, rel=1e-9)

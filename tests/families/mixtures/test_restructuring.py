@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from members import SECOND
 from sklearn.metrics import adjusted_rand_score
 
 from dpsvi import DPSVIDPMixture, DPSVIGaussianMixture, VirtualCluster
@@ -113,7 +114,7 @@ def test_what_cannot_be_cut_has_no_births(X):
     "more",
     [
         dict(engine="serial"), dict(engine="threads", n_jobs=2),
-        dict(engine="simulated", cluster=VirtualCluster(n_workers=2)),
+        dict(engine="simulated", cluster=VirtualCluster(n_workers=2, timing=SECOND)),
     ],
     ids=["serial", "threads", "simulated"],
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from members import SECOND
 from reference.lda import TopicCorpus, normalised
 from scipy import stats
 from scipy.optimize import linear_sum_assignment
@@ -183,7 +184,7 @@ def test_moves_alone_bring_the_drawn_number(name, kinds, begin):
     "more",
     [
         dict(engine="serial"), dict(engine="threads", n_jobs=2), dict(max_iter="auto"),
-        dict(engine="simulated", cluster=VirtualCluster(n_workers=2)),
+        dict(engine="simulated", cluster=VirtualCluster(n_workers=2, timing=SECOND)),
     ],
     ids=["serial", "threads", "auto", "simulated"],
 )  # fmt: skip

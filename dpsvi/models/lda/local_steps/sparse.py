@@ -11,7 +11,7 @@ and writes `FEW` numbers whatever K is.  Nothing is remembered of documents.
 
 Lists are what threads keep between their steps, each its own.  A thread looks through the whole row
 of a word when it meets it first, and again 1, 3, 7, ... visits later, at most ``K / LOOK`` each
-time: so looking costs about ``LOOK`` numbers a visit.
+time: so looking costs about ``LOOK`` numbers a visit of a word that comes often.
 
 The idea that few topics of a document matter is that of sparse samplers and of ESVI (Yao et al.
 2009; Zhang et al. 2019).  `python -m experiments.many_topics` compares the step with the others.
@@ -31,7 +31,6 @@ DEFAULTS = collapsed.DEFAULTS._replace(sweeps=20, more_sweeps=1.0, stream_sweeps
 FEW = 32  # topics of a document
 LISTED = 8  # topics in the list of a word
 LOOK = 16
-_COMPARED = 128  # topics at a time, when a word's list is made
 # Of a word: visits until it is looked at, how many these were, its list, the sum of its lam.
 _SUM = 2 + 2 * LISTED
 _RECORD = _SUM + 1
@@ -52,44 +51,33 @@ def _look(row, prior, eta, c, n_topics, topic, share, record):
     `prior` holds the eta of the word in each topic where it has some of its own; `share` is
     memory for a number a topic.
     """
-    n_columns = topic.shape[0]
-    total = held = share.dtype.type(0)
+    total = share.dtype.type(0)
     if prior.shape[0]:
-        for k in range(n_columns):
+        for k in range(topic.shape[0]):
             share[k] = (share.dtype.type(prior[k]) + c * row[k]) * topic[k]
             total += share[k]
-            held += row[k]
     else:
-        for k in range(n_columns):
+        for k in range(topic.shape[0]):
             share[k] = (eta + c * row[k]) * topic[k]
             total += share[k]
-            held += row[k]
     smooth = share.dtype.type(prior.sum()) if prior.shape[0] else eta * share.dtype.type(n_topics)
-    record[_SUM] = smooth + c * held
+    record[_SUM] = smooth + c * row.sum()
     ids, shares = record[2 : 2 + LISTED], record[2 + LISTED : _SUM]
     least, place, n = share.dtype.type(0), 0, 0
     for k in range(LISTED):
         shares[k] = 0.0
-    for first in range(0, n_columns, _COMPARED):
-        # Of most topics none is larger; so many at a time are compared by vectors.
-        if first + _COMPARED <= n_columns:
-            some, larger = share[first : first + _COMPARED], np.int8(0)
-            for k in range(_COMPARED):
-                larger |= np.int8(some[k] > least)
-            if larger == 0:
+    for k in range(topic.shape[0]):
+        if share[k] > least:
+            ids[place], shares[place] = k, share[k]
+            n += 1
+            if n < LISTED:
+                place = n
                 continue
-        for k in range(first, min(first + _COMPARED, n_columns)):
-            if share[k] > least:
-                ids[place], shares[place] = k, share[k]
-                n += 1
-                if n < LISTED:
-                    place = n
-                    continue
-                place = 0
-                for i in range(1, LISTED):
-                    if shares[i] < shares[place]:
-                        place = i
-                least = share.dtype.type(shares[place])
+            place = 0
+            for i in range(1, LISTED):
+                if shares[i] < shares[place]:
+                    place = i
+            least = share.dtype.type(shares[place])
     for k in range(LISTED):
         shares[k] /= total
 

@@ -32,8 +32,8 @@ def add_arguments(parser) -> None:
     add_cluster_arguments(parser)
 
 
-def _settings(args, path) -> tuple[str, argparse.Namespace]:
-    """The settings of a run folder, as text, and with those given now instead.
+def _settings(args, path) -> argparse.Namespace:
+    """The settings of a run folder, with those given now instead.
 
     Raises
     ------
@@ -47,8 +47,7 @@ def _settings(args, path) -> tuple[str, argparse.Namespace]:
         RunFolder(out, resume=True)  # brings back what a run had set aside that was killed
     try:
         with reading_input(path):
-            kept = path.read_text(encoding="utf-8")
-        settings = json.loads(kept)
+            settings = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         if isinstance(error, DataFormatError):
             raise
@@ -72,7 +71,7 @@ def _settings(args, path) -> tuple[str, argparse.Namespace]:
     usual = {"set": [], "texts": False, "text_column": None}
     merged = argparse.Namespace(**{**usual, **settings, **given})
     check_used(given, engine_of(merged))
-    return kept, merged
+    return merged
 
 
 def _simulated(name) -> bool:
@@ -83,13 +82,5 @@ def run(args) -> int:
     """Take the settings of the run folder, and those given now instead."""
     path = Path(args.out) / "config.json"
     with in_turn() if collective(args) else nullcontext():  # rank 0 first: it alone refuses
-        kept, merged = _settings(args, path)
-    try:
-        return run_fit(merged, resume=True)
-    except (UsageError, DataFormatError, ModelFormatError):
-        # The next one is not to find settings that are refused.
-        if launched_rank() == 0:
-            from dpsvi.files.io import write_text  # loads numpy
-
-            write_text(path, kept)
-        raise
+        merged = _settings(args, path)
+    return run_fit(merged, resume=True)

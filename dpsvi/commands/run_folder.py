@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dpsvi.errors import DataFormatError
 from dpsvi.files.environment import environment, now
-from dpsvi.files.io import write_json, write_text
+from dpsvi.files.io import atomic_path, write_json, write_text
 from dpsvi.files.set_aside import SetAside
 from dpsvi.training.checkpoint import newest_name, read_newest
 
@@ -46,7 +46,8 @@ class RunFolder:
 
     What an earlier run left is set aside on entry.  It comes back if the block fails before there
     is a model or a checkpoint: bad data replace nothing.  Where the process was killed before that,
-    the next one that looks at the folder brings it back.
+    the next one that looks at the folder brings it back.  A resume that fails before its first
+    checkpoint leaves settings and metrics as they were: the next one finds none that were refused.
 
     Parameters
     ----------
@@ -71,6 +72,7 @@ class RunFolder:
     def __init__(self, path, overwrite: bool = False, resume: bool = False):
         self.path, self.resume, self._full, self._made = Path(path), resume, False, False
         self._before = SetAside(self.path)
+        self._as_it_was: dict[Path, bytes] = {}
         places = (self.path, *self.path.absolute().parents)
         there = next(place for place in places if place.exists())
         if not there.is_dir():
@@ -114,6 +116,9 @@ class RunFolder:
         self._made = not self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
         if self.resume:
+            paths = [self.path / name for name in ("config.json", "env.json", "metrics.jsonl")]
+            self._as_it_was = {path: path.read_bytes() for path in paths if path.exists()}
+            self._begun = self._newest()
             self._forget_after_checkpoint()
         else:
             self._before.take()
@@ -125,6 +130,8 @@ class RunFolder:
     def __exit__(self, *error):
         self._log.__exit__(*error)
         self._metrics.close()
+        if error[0] is not None and issubclass(error[0], Exception):
+            self._put_back_settings()
         self._settle(failed=error[0] is not None)
 
     def _newest(self):
@@ -140,6 +147,12 @@ class RunFolder:
             if self._made:
                 with suppress(OSError):  # other ranks have logs there
                     self.path.rmdir()
+
+    def _put_back_settings(self):
+        if self.resume and self._newest() == self._begun:
+            for path, content in self._as_it_was.items():
+                with atomic_path(path) as temporary:
+                    temporary.write_bytes(content)
 
     def drop_checkpoints(self) -> None:
         """Remove all checkpoints: there is a model."""

@@ -172,14 +172,12 @@ def _memories(shared: Shared) -> dict[str, np.ndarray]:
 
 def newest_name(path: Path) -> str | None:
     """Name of the newest checkpoint under `path`, or None."""
-    try:
+    found = [one.name for one in _by_age(path)]
+    with suppress(FileNotFoundError, UnicodeDecodeError):  # then the newest folder counts
         name = (path / "latest").read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
-        return None
-    if (path / name).exists():
-        return name
-    found = _by_age(path)
-    return found[-1].name if found else None
+        if name in found:
+            return name
+    return found[-1] if found else None
 
 
 def _by_age(path: Path) -> list[Path]:

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from dpsvi.__main__ import main
+from dpsvi.commands.run_folder import RunFolder
 from dpsvi.rl import ActorCritic, page
 
 
@@ -56,6 +57,22 @@ def test_play_of_gymnasium_leaves_a_page_without_a_replay(tmp_path, capsys):
 def test_play_refuses_what_there_is_not(argv, message, capsys):
     assert main(["play", "cartpole", "--moves", "100", *argv]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [["--hidden", "8"], ["--set", "gamma=0.5"], ["--moves", "9000"]])
+def test_a_refused_resume_leaves_the_settings(more, tmp_path, monkeypatch, capsys):
+    argv = ["play", "cartpole", "--moves", "2000", "--hidden", "4", "--checkpoint-seconds", "1e-9"]
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "drop_checkpoints", lambda self: None)
+        assert main([*argv, "--out", str(tmp_path)]) == 0
+    (tmp_path / "model.json").unlink()  # as if it had been killed
+    files = [tmp_path / name for name in ("config.json", "env.json", "metrics.jsonl")]
+    with files[2].open("a") as metrics:
+        metrics.write('{"step": 1000000}\n')  # of steps after the checkpoint
+    before = [file.read_bytes() for file in files]
+    assert main([*argv, "--out", str(tmp_path), "--resume", *more]) == 3
+    assert [file.read_bytes() for file in files] == before
+    assert main([*argv, "--out", str(tmp_path), "--resume"]) == 0
 
 
 @pytest.mark.parametrize("name, message", [

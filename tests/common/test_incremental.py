@@ -9,19 +9,18 @@ from unittest.mock import patch
 import members
 import numpy as np
 import pytest
+from members import SECOND
 from tools.mpiexec import needs
 
 import dpsvi
 from dpsvi import VirtualCluster, models
 from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.worker import Worker
-from dpsvi.cluster.virtual import Timing
 from dpsvi.errors import LostRankError, ModelFormatError
 from dpsvi.training.items import count
 
 NAMES = [name for name in members.names() if members.get(name).remembered is not None]
 every_member = pytest.mark.parametrize("name", NAMES)
-SECOND = Timing(step=1.0, value=0.0)  # a step takes a second
 
 
 def on_workers(n_workers, **options):

@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from members import SECOND
 from reference.lda import TopicCorpus, count_visits
 from scipy.sparse import csr_array
 from tools.end_at import EndAt
@@ -16,12 +17,12 @@ from dpsvi.cluster.nodes.master import Master
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.transports.memory import Memory
 from dpsvi.cluster.turns import exchange, peers_take_turns, replay, take_turns
-from dpsvi.cluster.virtual import Network, Timing
+from dpsvi.cluster.virtual import Network
 from dpsvi.kernels.jit import as_items
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.state import State
 
-SECOND, INSTANT = Timing(step=1.0, value=0.0), Network(0.0, np.inf)
+INSTANT = Network(0.0, np.inf)
 N, PASSES = 800, 6  # documents, of which a step has 10
 STARS = [name for name in strategies.names() if strategies.get(name).topology == "star"]
 PEERS = [name for name in strategies.names() if name not in STARS]

@@ -6,6 +6,7 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
+from members import SECOND
 from reference.lda import TopicCorpus
 from reference.strategies import ETA, K, assert_close, first_of, lda, steps_of, toy
 from scipy.sparse import csr_array
@@ -23,7 +24,7 @@ from dpsvi.cluster.nodes.consensus import Consensus
 from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.transports.messages import deliver
 from dpsvi.cluster.turns import take_turns
-from dpsvi.cluster.virtual import Network, Timing
+from dpsvi.cluster.virtual import Network
 from dpsvi.errors import LostRankError
 from dpsvi.training.checkpoint import CheckpointFolder, read_newest, restore
 from dpsvi.training.ledger import Ledger
@@ -32,7 +33,7 @@ from dpsvi.training.schedules import constant, robbins_monro
 FLOAT = np.dtype(np.float32)
 STARS = [name for name in strategies.names() if strategies.get(name).topology == "star"]
 PEERS = [name for name in strategies.names() if name not in STARS]
-SECOND, INSTANT = Timing(step=1.0, value=0.0), Network(0.0, np.inf)
+INSTANT = Network(0.0, np.inf)
 
 
 @pytest.fixture(scope="module")

@@ -5,15 +5,14 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from members import SECOND
 from tools.mpiexec import EVERY_MPI
 from tools.only_compiled import KINDS, compiled_alone, fit
 
 from dpsvi import VirtualCluster, engines
-from dpsvi.cluster.virtual import Timing
 from dpsvi.models.lda import estimator
 from dpsvi.models.lda.model import make_model
 
-SECOND = Timing(step=1.0, value=0.0)
 HERE = {
     "serial": {"engine": "serial"},
     "threads": {"engine": "threads", "n_jobs": 2},

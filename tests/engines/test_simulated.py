@@ -5,6 +5,7 @@ import gc
 
 import numpy as np
 import pytest
+from members import SECOND
 
 from dpsvi import DPSVILDA, Cluster, DPSVIGaussianMixture, VirtualCluster
 from dpsvi.__main__ import main
@@ -12,7 +13,6 @@ from dpsvi.cluster.nodes.peer import Peer
 from dpsvi.cluster.nodes.worker import Worker
 from dpsvi.cluster.virtual import GIGABIT, Network, Timing
 
-SECOND = Timing(step=1.0, value=0.0)  # every step takes a second, nothing else takes time
 INSTANT = Network(0.0, np.inf)
 N_DOCUMENTS, BATCH = 640, 10
 

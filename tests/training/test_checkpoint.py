@@ -1,9 +1,12 @@
 """The folder of checkpoints: what a process that was killed has left there."""
 
+import os
+
 import numpy as np
+import pytest
 
 from dpsvi import DPSVIGaussianMixture
-from dpsvi.training.checkpoint import CheckpointFolder, read_newest
+from dpsvi.training.checkpoint import CheckpointFolder, newest_name, read_newest
 from dpsvi.training.job import Snapshot
 from dpsvi.training.ledger import Ledger
 
@@ -22,3 +25,16 @@ def test_a_step_is_written_again_after_a_kill(tmp_path, rng):
     assert folder.write(snapshot) == path
     assert sorted(found.name for found in path.parent.iterdir()) == ["latest", path.name]
     np.testing.assert_array_equal(read_newest(tmp_path).arrays["rows"], state.shared.rows)
+
+
+@pytest.mark.parametrize("latest", [None, b"", b".\n", b"../..\n", b"gone\n", b"\xff\xfe"])
+def test_checkpoints_are_found_where_nothing_names_the_newest(tmp_path, latest):
+    """Else they would count as none, and a new fit would replace them."""
+    for k, name in enumerate(["step-00000020", "step-00000010"]):
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, (k, k))
+    if latest is not None:
+        (tmp_path / "latest").write_bytes(latest)
+    assert newest_name(tmp_path) == "step-00000010"
+    (tmp_path / "latest").write_text("step-00000020\n")
+    assert newest_name(tmp_path) == "step-00000020"

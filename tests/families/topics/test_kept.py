@@ -11,16 +11,15 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from members import SECOND
 from tools.lda_cases import make, mass
 
 from dpsvi import DPSVIHDP, VirtualCluster
 from dpsvi.cluster.nodes.master import Master
-from dpsvi.cluster.virtual import Timing
 from dpsvi.errors import LostRankError, ModelFormatError
 from dpsvi.families.topics import kept
 from dpsvi.kernels import responsibilities
 
-SECOND = Timing(step=1.0, value=0.0)  # a step takes a second
 # With some seeds a fit ends at a perplexity some percent higher; with this one none does.
 MAKE = {
     "lda": partial(make, random_state=1),

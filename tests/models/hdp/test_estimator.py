@@ -5,7 +5,6 @@ import warnings
 import members
 import numpy as np
 import pytest
-from members import SECOND
 from members.lda import degenerate
 from reference.hdp import mean_weights
 from reference.lda import TopicCorpus, normalised
@@ -161,7 +160,7 @@ def test_engines_with_one_thread_give_the_same_bits(X):
     for more in (
         dict(engine="threads"),
         dict(engine="mpi"),
-        dict(engine="simulated", cluster=VirtualCluster(n_workers=1, timing=SECOND)),
+        dict(engine="simulated", cluster=VirtualCluster(n_workers=1, timing=members.SECOND)),
     ):
         assert same(make("mean_field", **more).fit(X), serial), more
 

@@ -8,12 +8,13 @@ import json
 import logging
 import os
 import shutil
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from dpsvi.errors import DataFormatError
 from dpsvi.files.environment import environment, now
 from dpsvi.files.io import atomic_path, write_json, write_text
+from dpsvi.files.lock import FolderLock
 from dpsvi.files.set_aside import SetAside
 from dpsvi.training.checkpoint import newest_name, read_newest
 
@@ -44,10 +45,11 @@ def _step_of(line: str) -> float:
 class RunFolder:
     """Files of one run, under `path`: a context in which they are written.
 
-    What an earlier run left is set aside on entry.  It comes back if the block fails before there
-    is a model or a checkpoint: bad data replace nothing.  Where the process was killed before that,
-    the next one that looks at the folder brings it back.  A resume that fails before its first
-    checkpoint leaves settings and metrics as they were: the next one finds none that were refused.
+    Nobody else may write there meanwhile.  What an earlier run left is set aside on entry.  It
+    comes back if the block fails before there is a model or a checkpoint: bad data replace nothing.
+    Where the process was killed before that, the next one that looks at the folder brings it back.
+    A resume that fails before its first checkpoint leaves settings and metrics as they were: the
+    next one finds none that were refused.
 
     Parameters
     ----------
@@ -61,8 +63,8 @@ class RunFolder:
     Raises
     ------
     FileExistsError
-        The folder holds a model or checkpoints, and `overwrite` is false; or a process that runs is
-        about to replace them.
+        The folder holds a model or checkpoints, and `overwrite` is false; or another process is
+        writing it.  Both are looked at here, and again on entry: data may be read in between.
     OSError
         The folder cannot be made or written; found here, before any training.
     DataFormatError
@@ -70,8 +72,9 @@ class RunFolder:
     """
 
     def __init__(self, path, overwrite: bool = False, resume: bool = False):
-        self.path, self.resume, self._full, self._made = Path(path), resume, False, False
-        self._before = SetAside(self.path)
+        self.path, self.overwrite, self.resume = Path(path), overwrite, resume
+        self._full, self._made = False, False
+        self._before, self._lock = SetAside(self.path), FolderLock(self.path)
         self._as_it_was: dict[Path, bytes] = {}
         places = (self.path, *self.path.absolute().parents)
         there = next(place for place in places if place.exists())
@@ -80,16 +83,15 @@ class RunFolder:
             raise refused(f"{there}: is a file, a folder is needed")
         if not os.access(there, os.W_OK):
             raise PermissionError(f"{there}: cannot be written")
-        if self._before:
-            if (number := self._before.owner()) is not None:
-                raise FileExistsError(
-                    f"{self.path}: process {number} is about to replace what is there (if it is "
-                    f"none of dpsvi, remove {self._before.path / 'owner.json'})"
-                )
+        with self._lock if self.path.exists() else nullcontext():
+            self._refuse_or_settle()
+
+    def _refuse_or_settle(self):
+        if self._before:  # of a process that was killed
             self._settle(failed=True)
-        if resume:
+        if self.resume:
             self._refuse_without_checkpoint()
-        elif not overwrite:
+        elif not self.overwrite:
             self._refuse_what_is_there()
 
     def _refuse_without_checkpoint(self):
@@ -112,9 +114,19 @@ class RunFolder:
             raise FileExistsError(f"{self.path}: holds a model already; --overwrite replaces it")
 
     def __enter__(self):
-        mode = "a" if self.resume else "w"
         self._made = not self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
+        self._lock.acquire()
+        try:
+            self._refuse_or_settle()
+            self._begin()
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def _begin(self):
+        mode = "a" if self.resume else "w"
         if self.resume:
             paths = [self.path / name for name in ("config.json", "env.json", "metrics.jsonl")]
             self._as_it_was = {path: path.read_bytes() for path in paths if path.exists()}
@@ -125,7 +137,6 @@ class RunFolder:
         self._metrics = open(self.path / "metrics.jsonl", mode, encoding="utf-8")
         self._log = log_to(self.path, "run.log", mode)
         self._log.__enter__()
-        return self
 
     def __exit__(self, *error):
         self._log.__exit__(*error)
@@ -133,6 +144,10 @@ class RunFolder:
         if error[0] is not None and issubclass(error[0], Exception):
             self._put_back_settings()
         self._settle(failed=error[0] is not None)
+        self._lock.release()
+        if self._made:
+            with suppress(OSError):  # there are files, be they logs of other ranks
+                self.path.rmdir()
 
     def _newest(self):
         """Name of the newest checkpoint, or None."""
@@ -144,9 +159,6 @@ class RunFolder:
             self._before.drop()
         elif self._before or not (self.path / "metrics.jsonl").stat().st_size:
             self._before.put_back()
-            if self._made:
-                with suppress(OSError):  # other ranks have logs there
-                    self.path.rmdir()
 
     def _put_back_settings(self):
         if self.resume and self._newest() == self._begun:

@@ -138,6 +138,7 @@ class Fitting(CallbackSupportMixin, Lasting):
             for name in [name for name in vars(self) if name.endswith("_")]:
                 delattr(self, name)
         items = self._read(X, y, reset=not going_on, **more)
+        self._note_data(items)
         rng = self._generator()
         train, held_out = self._hold_out(items, rng)
         monitor = Monitor(self, held_out, self._readable(X, items), y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpsvi.cluster.ranks.world import agree, world
-from dpsvi.errors import check_number
+from dpsvi.errors import ModelFormatError, check_number
 from dpsvi.estimators.run_parameters import RunParameters
 from dpsvi.files import io
 from dpsvi.files.launcher import launched_rank
@@ -22,6 +23,7 @@ from dpsvi.training.checkpoint import (
     read_newest,
     restore,
 )
+from dpsvi.training.items import count, fingerprint
 from dpsvi.training.job import Job, Snapshot
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.signals import Deferred
@@ -43,6 +45,7 @@ class Training(RunParameters):
     n_batch_iter_: int
     n_features_in_: int
     feature_names_in_: np.ndarray
+    _data: dict[str, Any]  # what tells them from others, while a fit has checkpoints
     _checkpoint: Checkpoint | None = None  # where `resume` starts from
     _interrupted_by: KeyboardInterrupt | None = None  # while a fit that was interrupted ends
 
@@ -91,6 +94,29 @@ class Training(RunParameters):
     def _check_resumed(self, checkpoint) -> None:
         """Raise ModelFormatError if the checkpoint is of a fit with other parameters."""
         check_params(checkpoint, _comparable(self))
+
+    def _note_data(self, items) -> None:
+        """Take note of what data a fit with checkpoints is of, and refuse to go on with others."""
+        if self.checkpoint_dir is None:
+            return
+        names = getattr(self, "vocabulary_", None)
+        if names is None:
+            names = getattr(self, "feature_names_in_", None)
+        listed = None if names is None else "\n".join(map(str, names))
+        self._data = {
+            "n_items": count(items), "sha256": fingerprint(items),
+            "names_sha256": listed and hashlib.sha256(listed.encode()).hexdigest(),
+        }  # fmt: skip
+        if self._checkpoint is None:
+            return
+        path, then = self._checkpoint.path, self._checkpoint.meta["fit"].get("data", {})
+        for name, now in self._data.items():
+            before = then.get(name)  # older checkpoints say nothing of data
+            if None not in (before, now) and before != now:
+                raise ModelFormatError(
+                    f"{path}: the data are not those that the fit began with: {name} was "
+                    f"{before}, in this fit it is {now}"
+                )
 
     def _generator(self) -> np.random.Generator:
         """One generator for the whole fit, from whatever scikit-learn accepts as a seed."""
@@ -198,7 +224,7 @@ class Training(RunParameters):
         """What a checkpoint holds besides parameters and clocks."""
         return {
             "seed": self._seed, "params": _comparable(self), "monitor": monitor.memory(),
-            "phase": phase,
+            "phase": phase, "data": self._data,
         }  # fmt: skip
 
     @contextmanager

@@ -1,8 +1,8 @@
 """Files: whole or not at all, safetensors for arrays, JSON for the rest, nothing executable.
 
 A model is a folder with ``model.safetensors`` and ``model.json``.  The JSON names the schema, the
-shape and type of every array and the SHA-256 of the array file, so a mixed-up or cut pair of files
-is refused instead of loaded.
+shape and type of every array, the SHA-256 of the array file and its own, so a mixed-up, cut or
+changed pair of files is refused instead of loaded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import numpy as np
 
 from dpsvi.errors import ModelFormatError, check_number
 
-SCHEMA = 2
+SCHEMA = 3
+_OWN_HASH = "json_sha256"  # of all other entries; since schema 3
 
 
 @contextmanager
@@ -118,7 +119,7 @@ def save_model(folder, *, kind: str, arrays: dict, meta: dict) -> None:
     described = {
         name: {"shape": list(a.shape), "dtype": str(a.dtype)} for name, a in arrays.items()
     }
-    text = _json({
+    text = meta_text({
         "schema": SCHEMA, "kind": kind, "sha256": hashlib.sha256(payload).hexdigest(),
         "arrays": described, **meta,
     })  # fmt: skip
@@ -126,6 +127,16 @@ def save_model(folder, *, kind: str, arrays: dict, meta: dict) -> None:
     with atomic_path(folder / "model.safetensors") as temporary:
         temporary.write_bytes(payload)
     write_text(folder / "model.json", text)
+
+
+def meta_text(meta: dict) -> str:
+    """The text of ``model.json`` with these entries, and its own SHA-256."""
+    return _json(meta | {_OWN_HASH: _own_hash(meta)})
+
+
+def _own_hash(meta: dict) -> str:
+    entries = {name: value for name, value in meta.items() if name != _OWN_HASH}
+    return hashlib.sha256(_json(entries).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def load_model(folder, kind: str | None = None) -> tuple[dict, dict]:
@@ -215,10 +226,16 @@ def read_meta(folder) -> dict:
             f"{path}: schema {schema} is newer than {SCHEMA}, the newest this version reads; "
             "upgrade dpsvi"
         )
-    for key, kind in (("kind", str), ("sha256", str), ("params", dict), ("arrays", dict)):
+    needed = {"kind": str, "sha256": str, "params": dict, "arrays": dict}
+    for key, kind in (needed if schema < 3 else needed | {_OWN_HASH: str}).items():
         if not isinstance(meta.get(key), kind):
             raise ModelFormatError(f"{path}: has no entry {key!r} that is a {kind.__name__}")
-    return _renamed(meta) if schema < SCHEMA else meta
+    if meta.get(_OWN_HASH, known := _own_hash(meta)) != known:
+        raise ModelFormatError(
+            f"{path}: is not as it was written (its own SHA-256 differs); it is damaged or was "
+            "edited"
+        )
+    return _renamed(meta) if schema < 2 else meta
 
 
 def _renamed(meta: dict) -> dict:

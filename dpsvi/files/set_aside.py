@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import shutil
 from pathlib import Path
 
@@ -32,22 +30,11 @@ class SetAside:
         """Whether anything is set aside."""
         return self.path.exists()
 
-    def owner(self) -> int | None:
-        """Number of the process that has set it aside, if another one of this host that lives."""
-        try:
-            host, number = json.loads((self.path / "owner.json").read_text("utf-8"))
-            os.kill(number, 0)
-        except (OSError, ValueError):
-            return None
-        return number if host == platform.node() and number != os.getpid() else None
-
     def take(self) -> None:
         """Set aside what is there."""
         old = [name for name in FILES if (self.folder / name).exists()]
         if old:
             self.path.mkdir()
-            owner = json.dumps([platform.node(), os.getpid()])
-            (self.path / "owner.json").write_text(owner, encoding="utf-8")
         for name in old:
             os.replace(self.folder / name, self.path / name)
 

@@ -197,13 +197,18 @@ def read_newest(folder) -> Checkpoint:
     FileNotFoundError
         There is none.
     ModelFormatError
-        It is damaged or was written by a newer version.
+        It is damaged or was written by a newer version; older ones are named.
     """
     path = Path(folder) / "checkpoints"
     name = newest_name(path)
     if name is None:
         raise FileNotFoundError(f"{path}: holds no checkpoint")
-    arrays, meta = io.load_model(path / name, kind="checkpoint")
+    try:
+        arrays, meta = io.load_model(path / name, kind="checkpoint")
+    except (ModelFormatError, FileNotFoundError) as error:
+        older = [one.name for one in _by_age(path) if one.name != name]
+        further = f"; without the folder {path / name} a resume goes on from {older[-1]}"
+        raise ModelFormatError(f"{error}{further if older else ''}") from error
     return Checkpoint(path / name, arrays, meta)
 
 

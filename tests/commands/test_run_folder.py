@@ -1,7 +1,9 @@
 """A run folder: no fit loses what another one left there, unless it can put something better."""
 
+import errno
 import json
-import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -34,6 +36,12 @@ def killed(path):
     for step in ("step-00000010", "step-00000020"):
         (path / "checkpoints" / step).mkdir(parents=True)
     (path / "checkpoints" / "latest").write_text("step-00000020\n")
+
+
+def killed_within(folder):
+    """Nothing else of it is called, and the system closes its files."""
+    folder._metrics.close()
+    folder._lock._file.close()
 
 
 def content(path):
@@ -113,7 +121,7 @@ def test_what_a_killed_run_had_set_aside_comes_back(data):
     before = content(data / "run")
     folder = RunFolder(data / "run", overwrite=True)
     folder.__enter__()
-    folder._metrics.close()  # killed: nothing else is called
+    killed_within(folder)
     assert not (data / "run" / "model.json").exists()
     assert fit(data, "bad.npy", "--overwrite") == 3
     assert content(data / "run") == before
@@ -191,7 +199,7 @@ def test_what_a_killed_overwrite_had_set_aside_is_protected(command, data, monke
     before = content(data / "run")
     folder = RunFolder(data / "run", overwrite=True)
     folder.__enter__()
-    folder._metrics.close()  # killed, too
+    killed_within(folder)  # killed, too
     if command == "fit":
         assert fit(data, "good.npy") == 2
         assert "holds checkpoints" in capsys.readouterr().err
@@ -210,23 +218,79 @@ def test_sharding_stays_as_it_was(data, monkeypatch, capsys):
     assert main([*argv, "whole"]) == 0
 
 
-def test_what_a_running_fit_has_set_aside_is_its_own(data, capsys):
-    import subprocess
-    import sys
+HOLDER = """
+import sys
+from dpsvi.commands.run_folder import RunFolder
 
+with RunFolder(sys.argv[1], overwrite=True):
+    print("begun", flush=True)
+    input()
+"""
+
+
+@pytest.fixture
+def holder(data):
+    """A process that writes the folder, until it is told to end or is killed."""
+    other = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, data / "run"], stdin=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert other.stdout.readline() == "begun\n"
+    yield other
+    other.kill()
+    other.communicate()
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_folder_has_one_writer(data, before, request, capsys):
+    """What it has set aside is its own, too; a second one changes nothing."""
+    if before:
+        assert fit(data, "good.npy") == 0
+    here = content(data / "run")
+    other = request.getfixturevalue("holder")
+    at_work = content(data / "run")
+    assert data / "run" / "model.json" not in at_work
+    for second in (
+        lambda: fit(data, "good.npy"), lambda: fit(data, "good.npy", "--overwrite"),
+        lambda: main(["resume", str(data / "run"), "--quiet"]),
+        lambda: main(["play", "cartpole", "--moves", "9", "--out", str(data / "run")]),
+    ):  # fmt: skip
+        assert second() == 2
+        said = capsys.readouterr().err
+        assert f"process {other.pid} on" in said and "is writing this folder" in said
+        assert content(data / "run") == at_work
+    other.communicate("\n")
+    assert (data / "run" / "metrics.jsonl").exists()
+    assert fit(data, "good.npy", "--overwrite") == 0
+    assert not (data / "run" / ".lock").exists()
+    assert here.keys() <= content(data / "run").keys()
+
+
+def test_a_writer_that_is_killed_leaves_no_lock(data, holder):
+    holder.kill()
+    holder.wait()
+    assert (data / "run" / ".lock").exists()
     assert fit(data, "good.npy") == 0
-    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    try:
-        with RunFolder(data / "run", overwrite=True) as folder:
-            owner = data / "run" / ".replaced" / "owner.json"
-            owner.write_text(owner.read_text().replace(str(os.getpid()), str(other.pid)))
-            assert main(["resume", str(data / "run"), "--quiet"]) == 2
-            assert fit(data, "good.npy", "--overwrite") == 2
-            assert f"process {other.pid} is about to replace" in capsys.readouterr().err
-            assert not (data / "run" / "model.json").exists()
-            raise ZeroDivisionError
-    except ZeroDivisionError:
+    assert not (data / "run" / ".lock").exists()
+
+
+def test_of_two_fits_that_begin_at_once_one_is_made(data):
+    """The second one reads its data while the first one makes the folder, and ends."""
+    first, second = RunFolder(data / "run"), RunFolder(data / "run")
+    with first:
+        with pytest.raises(FileExistsError, match="is writing this folder"), second:
+            pass
+        (data / "run" / "model.json").write_text("{}")
+    with pytest.raises(FileExistsError, match="holds a model already"), second:
         pass
-    finally:
-        other.communicate()
-    assert (data / "run" / "model.json").exists() and folder.path == data / "run"
+    assert (data / "run" / "model.json").read_text() == "{}"
+
+
+def test_a_file_system_without_locks_is_said(data, monkeypatch, caplog):
+    def flock(file, how):
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr("dpsvi.files.lock.fcntl.flock", flock)
+    assert fit(data, "good.npy") == 0
+    assert "its file system has no locks (no locks available)" in caplog.text
+    assert not (data / "run" / ".lock").exists()

@@ -24,14 +24,15 @@ class Saved:
         """Loading fails when arrays, or entries of the JSON file, are these."""
         if arrays:
             described = {
-                k: v for k, v in self.meta.items() if k not in ("schema", "sha256", "arrays")
+                k: v for k, v in self.meta.items()
+                if k not in ("schema", "sha256", "arrays", "json_sha256")
             }
             io.save_model(
                 self.folder, arrays={**self.arrays, **arrays}, meta=described,
                 kind=self.meta["kind"],
             )  # fmt: skip
         else:
-            self.path.write_text(json.dumps({**self.meta, **entries}))
+            self.path.write_text(io.meta_text({**self.meta, **entries}))
         with pytest.raises(ModelFormatError, match=match) as error:
             dpsvi.load(self.folder)
         assert str(self.folder) in str(error.value)

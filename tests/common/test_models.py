@@ -17,7 +17,7 @@ from tools.mpiexec import needs
 import dpsvi
 from dpsvi import VirtualCluster, models
 from dpsvi.__main__ import main
-from dpsvi.errors import CorpusWarning
+from dpsvi.errors import CorpusWarning, ModelFormatError
 from dpsvi.kernels.jit import compile_local
 from dpsvi.training.items import count, dense_items, take
 from dpsvi.training.task import make_works
@@ -431,6 +431,24 @@ def test_a_fit_is_resumed_bit_for_bit(name, options, rng, tmp_path):
     again = member.estimator(**settings).resume(**data)
     assert np.array_equal(again._state.natural(), whole._state.natural())
     assert quality(again) == quality(whole)
+
+
+@every_member
+def test_a_fit_is_not_resumed_with_other_data_of_the_same_shape(name, rng, tmp_path):
+    member = members.get(name)
+    data = member.data(rng, 60)
+
+    def interrupt(event):
+        raise KeyboardInterrupt
+
+    settings = dict(max_iter=3, checkpoint_dir=tmp_path, checkpoint_seconds=0.0)
+    with pytest.raises(KeyboardInterrupt):
+        member.estimator(callbacks=[interrupt], **settings).fit(**data)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("model.*")}
+    with pytest.raises(ModelFormatError, match="step-.*data are not those that the fit began with"):
+        member.estimator(**settings).resume(**data | {"X": data["X"][::-1]})
+    assert {path: path.read_bytes() for path in tmp_path.rglob("model.*")} == before
+    assert member.estimator(**settings).resume(**data).n_iter_ == 3
 
 
 @every_member

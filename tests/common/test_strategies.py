@@ -26,6 +26,7 @@ from dpsvi.cluster.transports.messages import deliver
 from dpsvi.cluster.turns import take_turns
 from dpsvi.cluster.virtual import Network
 from dpsvi.errors import LostRankError
+from dpsvi.files import io
 from dpsvi.training.checkpoint import CheckpointFolder, read_newest, restore
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import constant, robbins_monro
@@ -252,7 +253,7 @@ def test_a_resumed_fit_is_that_of_one_go(texts, tmp_path, strategy, old):
     assert meta["step"] == 160 and meta["strategy"]["name"] == strategy
     if old:
         del meta["strategy"]
-        (path / "model.json").write_text(json.dumps(meta))
+        (path / "model.json").write_text(io.meta_text(meta))
     resumed = estimator(strategy, 1, 4, **settings).resume(texts[0])
     assert resumed._state.step == whole._state.step == 320
     if strategy not in STARS:

@@ -36,7 +36,7 @@ def model(tmp_path):
 def edit(folder, **changes):
     path = folder / "model.json"
     meta = json.loads(path.read_text("utf-8")) | changes
-    path.write_text(json.dumps({k: v for k, v in meta.items() if v is not None}), "utf-8")
+    path.write_text(io.meta_text({k: v for k, v in meta.items() if v is not None}), "utf-8")
 
 
 # --- there and back ----------------------------------------------------------------------------
@@ -130,6 +130,21 @@ def not_utf8(folder):
     (folder / "model.json").write_bytes(b'{"schema": 1, "kind": "\xff"}')
 
 
+def swap(folder, before, after):
+    """As a disk that fails may do it."""
+    path = folder / "model.json"
+    text = path.read_text("utf-8")
+    assert text.count(before) == 1
+    path.write_text(text.replace(before, after), "utf-8")
+
+
+def unsigned(folder):
+    path = folder / "model.json"
+    meta = json.loads(path.read_text("utf-8"))
+    del meta["json_sha256"]
+    path.write_text(json.dumps(meta), "utf-8")
+
+
 DAMAGE = {
     "cut": (cut, r"model\.safetensors.*SHA-256"),
     "one bit": (flip, r"model\.safetensors.*SHA-256"),
@@ -153,6 +168,14 @@ DAMAGE = {
     "arrays are a list": (lambda f: edit(f, arrays=[]), r"'arrays' that is a dict"),
     "no hash": (lambda f: edit(f, sha256=None), r"'sha256'"),
     "no parameters": (lambda f: edit(f, params=None), r"'params'"),
+    "no hash of its own": (unsigned, r"'json_sha256'"),
+    "a number": (
+        lambda f: swap(f, '"n_components": 4', '"n_components": 5'), r"model\.json.*own SHA"
+    ),
+    "a key": (lambda f: swap(f, '"json_sha256"', '"json_sha257"'), r"'json_sha256'"),
+    "an older schema": (
+        lambda f: swap(f, f'"schema": {io.SCHEMA}', f'"schema": {io.SCHEMA - 1}'), r"own SHA"
+    ),
     "other kind": (lambda f: edit(f, kind="mixture"), r"'mixture'.*'toy'"),
 }
 

@@ -1,11 +1,13 @@
 """The folder of checkpoints: what a process that was killed has left there."""
 
 import os
+import shutil
 
 import numpy as np
 import pytest
 
-from dpsvi import DPSVIGaussianMixture
+from dpsvi import DPSVILDA, DPSVIGaussianMixture, as_corpus
+from dpsvi.errors import ModelFormatError
 from dpsvi.training.checkpoint import CheckpointFolder, newest_name, read_newest
 from dpsvi.training.job import Snapshot
 from dpsvi.training.ledger import Ledger
@@ -38,3 +40,29 @@ def test_checkpoints_are_found_where_nothing_names_the_newest(tmp_path, latest):
     assert newest_name(tmp_path) == "step-00000010"
     (tmp_path / "latest").write_text("step-00000020\n")
     assert newest_name(tmp_path) == "step-00000020"
+
+
+def test_of_a_damaged_checkpoint_the_error_names_the_one_before(tmp_path, rng):
+    X = rng.normal(size=(50, 2))
+    settings = dict(checkpoint_dir=tmp_path, checkpoint_seconds=0.0, batch_size=10, random_state=0)
+    DPSVIGaussianMixture(2, max_iter=3, **settings).fit(X)
+    folder = tmp_path / "checkpoints"
+    newest = newest_name(folder)
+    content = bytearray((folder / newest / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (folder / newest / "model.safetensors").write_bytes(content)
+    again = DPSVIGaussianMixture(2, max_iter=4, **settings)
+    with pytest.raises(ModelFormatError, match=f"{newest}.*SHA-256.*resume goes on from step-"):
+        again.resume(X)
+    shutil.rmtree(folder / newest)
+    assert again.resume(X).history_[-1]["items"] == 200
+
+
+def test_words_of_other_names_are_other_data(tmp_path):
+    counts = np.random.default_rng(0).poisson(1.0, (60, 3))
+    settings = dict(checkpoint_dir=tmp_path, checkpoint_seconds=0.0, random_state=0)
+    DPSVILDA(2, max_iter=2, **settings).fit(as_corpus(counts, ("sun", "rain", "snow")))
+    again = DPSVILDA(2, max_iter=3, **settings)
+    with pytest.raises(ModelFormatError, match="names_sha256 was"):
+        again.resume(as_corpus(counts, ("sun", "snow", "rain")))
+    assert again.resume(counts).n_iter_ == 3, "without names the numbers tell"

@@ -12,6 +12,7 @@ from dpsvi import DPSVIHDP, DPSVILDA, Cluster, VirtualCluster
 from dpsvi.cluster.virtual import Timing
 from dpsvi.errors import ModelFormatError
 from dpsvi.families.topics.defaults import FEWEST, MOST_PARTS
+from dpsvi.files import io
 from dpsvi.models.lda.estimator import DEFAULTS
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.schedules import averaged_from, of_parts, robbins_monro
@@ -171,7 +172,7 @@ def test_a_damaged_size_is_refused(corpora, tmp_path, size):
         lda(callbacks=[Cut()], **settings).fit(corpora[0])
     (path,) = (tmp_path / "checkpoints").glob(f"{latest(tmp_path)}/model.json")
     meta = json.loads(path.read_text())
-    path.write_text(json.dumps({**meta, "batch_size": size}))
+    path.write_text(io.meta_text({**meta, "batch_size": size}))
     with pytest.raises(ModelFormatError, match="batch_size"):
         lda(**settings).resume(corpora[0])
 

@@ -11,6 +11,7 @@ from tools.lda_cases import OPTIONS, frame, make
 
 from dpsvi import DPSVILDA, as_corpus
 from dpsvi.errors import DpsviError, ModelFormatError
+from dpsvi.files import io
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +90,11 @@ def test_other_models_are_refused(fitted, tmp_path):
         ({"params": {"n_topics": 3}}, "n_topics"),
         ({"params": meta["params"] | {"n_components": 4}}, "n_components|shape"),
     ]:
-        path.write_text(json.dumps(meta | change))
+        path.write_text(io.meta_text(meta | change))
         with pytest.raises(ModelFormatError, match=message):
             DPSVILDA.load(tmp_path / "model")
     for missing in ("step", "eta", "vocabulary"):
-        path.write_text(json.dumps({k: v for k, v in meta.items() if k != missing}))
+        path.write_text(io.meta_text({k: v for k, v in meta.items() if k != missing}))
         with pytest.raises(ModelFormatError, match=missing):
             DPSVILDA.load(tmp_path / "model")
 

@@ -21,6 +21,7 @@ _LAZY = {
     "VirtualCluster": "dpsvi.cluster.virtual",
     "Corpus": "dpsvi.corpus",
     "as_corpus": "dpsvi.corpus",
+    "check_model": "dpsvi.estimators.checking",
     "forecast": "dpsvi.estimators.forecast",
     "load_corpus": "dpsvi.corpus",
     "load": "dpsvi.models",
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from dpsvi.corpus import Corpus as Corpus
     from dpsvi.corpus import as_corpus as as_corpus
     from dpsvi.corpus import load_corpus as load_corpus
+    from dpsvi.estimators.checking import check_model as check_model
     from dpsvi.estimators.forecast import forecast as forecast
     from dpsvi.estimators.selection import select_components as select_components
     from dpsvi.models import load as load

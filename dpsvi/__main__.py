@@ -18,6 +18,7 @@ from dpsvi.errors import (
     FAILURE,
     LOST,
     USAGE,
+    ContractError,
     CorpusWarning,
     DataFormatError,
     DivergedError,
@@ -124,7 +125,11 @@ def main(argv=None) -> int:
     from dpsvi.commands.common import apply_config
 
     argv = sys.argv[1:] if argv is None else list(argv)
-    parser = make_parser()
+    try:
+        parser = make_parser()
+    except ContractError as error:  # of a package that offers a model
+        print(f"dpsvi: {error}", file=sys.stderr)
+        return FAILURE
     args = apply_config(parser, argv)
     alone = launched_size() == 1
     _show_on_stderr("" if alone else f"[rank {launched_rank()}] ", args)

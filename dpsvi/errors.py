@@ -64,6 +64,10 @@ class ModelFormatError(DpsviError, ValueError):
     """A saved model that is damaged, of another kind, or written by a newer version."""
 
 
+class ContractError(DpsviError, RuntimeError):
+    """A model, engine, strategy or package of somebody's own is not what it has to be."""
+
+
 class UnstableError(DpsviError, ValueError):
     """Rates and staleness for which the recursion of the master has no stable fixed point."""
 

@@ -69,23 +69,26 @@ def add_arguments(parser) -> None:
         summary = models.declared(name)["SUMMARY"]
         leaf = kinds.add_parser(name, help=summary, description=f"{summary}.", allow_abbrev=False)
         leaf.set_defaults(name=name)
-        add_output_arguments(leaf)
-        leaf.add_argument(
-            "--config", metavar="FILE",
-            help="TOML file of these options; an option on the command line wins over the file",
-        )  # fmt: skip
-        leaf.add_argument(
-            "--out", default="dpsvi-run", metavar="DIR",
-            help="run folder to be written: model, settings, metrics, log [%(default)s]",
-        )  # fmt: skip
-        leaf.add_argument(
-            "--overwrite", action="store_true", help="replace the run that is in --out"
-        )
-        leaf.add_argument("--quiet", action="store_true", help="show no progress")
-        _side(name).add_arguments(leaf, name)
-        add_run_arguments(leaf)
-        add_evaluation_arguments(leaf)
-        add_cluster_arguments(leaf)
+        add_model_arguments(leaf, name)
+
+
+def add_model_arguments(leaf, name: str) -> None:
+    """Arguments of the command for one model; ``dpsvi resume`` takes their defaults."""
+    add_output_arguments(leaf)
+    leaf.add_argument(
+        "--config", metavar="FILE",
+        help="TOML file of these options; an option on the command line wins over the file",
+    )  # fmt: skip
+    leaf.add_argument(
+        "--out", default="dpsvi-run", metavar="DIR",
+        help="run folder to be written: model, settings, metrics, log [%(default)s]",
+    )  # fmt: skip
+    leaf.add_argument("--overwrite", action="store_true", help="replace the run that is in --out")
+    leaf.add_argument("--quiet", action="store_true", help="show no progress")
+    _side(name).add_arguments(leaf, name)
+    add_run_arguments(leaf)
+    add_evaluation_arguments(leaf)
+    add_cluster_arguments(leaf)
 
 
 _GIVEN = (

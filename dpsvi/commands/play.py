@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+
 from dpsvi import engines
 from dpsvi.commands.common import collective, emit, refused_as, seed, setting
-from dpsvi.errors import UsageError, check_number
+from dpsvi.errors import ModelFormatError, UsageError, check_number
 from dpsvi.files.launcher import launched_rank, launched_size
 
 
@@ -73,7 +75,8 @@ def run(args) -> int:
     """
     if args.resume and (args.out is None or not args.checkpoint_seconds):
         raise UsageError(
-            "--resume needs --out, the folder of the run that goes on, and checkpoints"
+            "--resume needs --out, the folder of the run that goes on, and --checkpoint-seconds "
+            "above 0"
         )
     if collective(args):
         from dpsvi.cluster.ranks.world import world
@@ -92,6 +95,51 @@ def run(args) -> int:
         code, result = _in_folder(agent, args)
     emit(args, result, _describe(result))
     return code
+
+
+def resume(args, path, settings: dict) -> int:
+    """Go on with the agent of a run folder, for ``dpsvi resume``.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        Of that command: what is given counts instead of a setting.
+    path : path
+        The file of the settings, for messages.
+    settings : dict
+
+    Raises
+    ------
+    ModelFormatError
+        The settings are none of an agent.
+    UsageError
+        An option is given that only fits have.
+    """
+    from dpsvi.rl import ActorCritic
+    from dpsvi.rl.actor_critic import as_tuple
+
+    for name, kind in (("environment", str), ("moves", int)):
+        if not isinstance(settings.get(name), kind):
+            raise ModelFormatError(f"{path}: has no entry {name!r} that is a {kind.__name__}")
+    used = {"command", "run", "out", "json", "debug", "quiet", "threads", "engine", "local_steps"}
+    for name in sorted(vars(args).keys() - used):
+        if getattr(args, name) not in (None, False):
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} is for fits, {args.out} holds a run of `dpsvi play`")
+    known = ActorCritic().get_params().keys() - {"environment", "cluster", "callbacks"}
+    params = {name: as_tuple(settings[name]) for name in sorted(known & settings.keys())}
+    if params.get("engine") in engines.names() and not engines.get(params["engine"]).simulated:
+        del params["engine"]  # whatever this launch calls for
+    given = {"engine": args.engine, "n_jobs": args.threads, "local_steps": args.local_steps}
+    params |= {name: value for name, value in given.items() if value is not None}
+    again = Namespace(
+        environment=settings["environment"], moves=settings["moves"], engine=params.get("engine"),
+        threads=None, algorithm=None, hidden=None, local_steps=None, target=None,
+        seed=params.get("random_state"), out=args.out, overwrite=False, resume=True,
+        set=[*params.items(), ("verbose", int(not args.quiet))], json=args.json,
+        checkpoint_seconds=params.get("checkpoint_seconds", 60.0),
+    )  # fmt: skip
+    return run(again)
 
 
 def _make_agent(args):

@@ -107,8 +107,7 @@ class RunFolder:
         if self._newest() is not None:
             raise FileExistsError(
                 f"{self.path}: holds checkpoints of a fit that was ended; "
-                f"`dpsvi resume {self.path}` goes on with it (of `dpsvi play`: --resume), "
-                "--overwrite begins again"
+                f"`dpsvi resume {self.path}` goes on with it, --overwrite begins again"
             )
         if (self.path / "model.json").exists():
             raise FileExistsError(f"{self.path}: holds a model already; --overwrite replaces it")

@@ -20,7 +20,7 @@ def names() -> list[str]:
 
 def get(name: str):
     """The :class:`dpsvi.base.Engine` of this name; raises ValueError naming the known ones."""
-    return plugins.load(__name__, name).ENGINE
+    return plugins.load(__name__, name, "ENGINE").ENGINE
 
 
 def called_for(n_processes: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpsvi.cluster.ranks.world import agree, world
-from dpsvi.errors import ModelFormatError, check_number
+from dpsvi.errors import ContractError, ModelFormatError, check_number
 from dpsvi.estimators.run_parameters import RunParameters
 from dpsvi.files import io
 from dpsvi.files.launcher import launched_rank
@@ -177,7 +177,7 @@ class Training(RunParameters):
             seconds=start.seconds, cluster=self.cluster, strategy_state=start.strategy_state,
             report=self.exchanges_,
         )  # fmt: skip
-        engine = self._engine()
+        engine, before = self._engine(), state.step
         carry_out = self._carry_out(job) if not stream else engine.fit
         if not stream and self.checkpoint_dir is not None and _first_rank(engine):
             if monitor.checkpoints is None:
@@ -199,6 +199,10 @@ class Training(RunParameters):
                     ended = carry_out(job._replace(on_start=begin))
             else:
                 ended = carry_out(job)
+            if not ended and state.step == before and start.passes.n_left:
+                raise ContractError(
+                    f"engine {self.engine!r} made none of {start.passes.n_left} steps"
+                )
         except KeyboardInterrupt as interrupt:
             self._interrupt(interrupt, state)
             return True

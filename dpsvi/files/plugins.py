@@ -16,7 +16,9 @@ import importlib
 import importlib.util
 import pkgutil
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+
+from dpsvi.errors import ContractError
 
 
 def names(package: str) -> list[str]:
@@ -28,22 +30,71 @@ def module_name(package: str, name: str) -> str:
     """Full name of the module `name`; raises ValueError naming the known ones."""
     places = _places(package)
     if name not in places:
-        what = {"strategies": "strategy"}.get(
-            package.rpartition(".")[2], package.rpartition(".")[2].removesuffix("s")
-        )
-        raise ValueError(f"{what} must be one of {sorted(places)}, got {name!r}")
+        raise ValueError(f"{_kind(package)} must be one of {sorted(places)}, got {name!r}")
     return places[name]
 
 
-def load(package: str, name: str):
-    """The module `name`; raises ValueError naming the known ones."""
-    return importlib.import_module(module_name(package, name))
+def load(package: str, name: str, *needed: str):
+    """The module `name`, which has to define all that is `needed`.
+
+    Raises
+    ------
+    ValueError
+        There is none; the message names the known ones.
+    ContractError
+        It is of an installed package and cannot be imported, or it lacks something.
+    """
+    place = module_name(package, name)
+    try:
+        module = importlib.import_module(place)
+    except Exception as error:
+        if name not in _entries(package):
+            raise  # a fault of ours
+        raise ContractError(
+            f"{_said(package, name)} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    for attribute in needed:
+        if not hasattr(module, attribute):
+            said = _said(package, name) if name in _entries(package) else module.__file__
+            raise ContractError(f"{said} does not define {attribute}, as a {_kind(package)} must")
+    return module
 
 
 def source(package: str, name: str) -> str:
-    """Source text of the module `name`, which is not imported for it."""
-    spec = importlib.util.find_spec(module_name(package, name))
-    return spec.loader.get_source(spec.name)
+    """Source text of the module `name`, which is not imported for it.
+
+    Raises
+    ------
+    ContractError
+        It is of an installed package, and there is none.
+    """
+    place = module_name(package, name)
+    try:
+        spec = importlib.util.find_spec(place)  # imports the packages that it lies in
+        return spec.loader.get_source(spec.name) or ""
+    except Exception as error:
+        if name not in _entries(package):
+            raise
+        why = "there is no such module" if isinstance(error, AttributeError) else error
+        raise ContractError(f"{_said(package, name)} cannot be read: {why}") from error
+
+
+def _kind(package: str) -> str:
+    """What a module of a sub-package is called."""
+    last = package.rpartition(".")[2]
+    return {"strategies": "strategy"}.get(last, last.removesuffix("s"))
+
+
+def _said(package: str, name: str) -> str:
+    """The entry point of this name, and who offers it, as messages name them."""
+    entry = _entries(package)[name]
+    return f"entry point {name!r} of {package}, {entry.value}, of the package {entry.dist.name!r},"
+
+
+@cache
+def _entries(package: str) -> dict[str, EntryPoint]:
+    """Name -> entry point of an installed package."""
+    return {entry.name: entry for entry in entry_points(group=package)}
 
 
 @cache
@@ -52,7 +103,7 @@ def _places(package: str) -> dict[str, str]:
 
     Raises
     ------
-    ValueError
+    ContractError
         An installed package offers a name that is taken.
     """
     paths = importlib.import_module(package).__path__
@@ -63,9 +114,8 @@ def _places(package: str) -> dict[str, str]:
     }
     for entry in entry_points(group=package):
         if entry.name in places:
-            raise ValueError(
-                f"entry point {entry.name!r} of {package}: {entry.value} cannot take the name of "
-                f"{places[entry.name]}"
+            raise ContractError(
+                f"{_said(package, entry.name)} cannot take the name of {places[entry.name]}"
             )
         places[entry.name] = entry.value
     return places

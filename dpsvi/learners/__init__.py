@@ -50,7 +50,7 @@ def names() -> list[str]:
 @cache
 def get(name: str):
     """The module of learner `name`; raises ValueError naming the known ones."""
-    return plugins.load(__name__, name)
+    return plugins.load(__name__, name, "tables", "COUNTS_ONCE", "ESTIMATES")
 
 
 def decayed_scales(decays, scale: float):

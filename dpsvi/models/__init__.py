@@ -7,26 +7,45 @@ arrays, says so with a line ``FITTED_TO = "corpus"``.  Installed packages may of
 
 from __future__ import annotations
 
+import logging
 import re
 from functools import cache
 from os import PathLike
 from typing import Any
 
+from dpsvi.errors import ContractError
 from dpsvi.files import plugins
+
+log = logging.getLogger(__name__)
 
 _SUMMARY = re.compile(r'^"""(.+)$', re.MULTILINE)
 _ASIDE = re.compile(r" \(.*?\)| by DPSVI")
 _DECLARED = re.compile(r"^(ESTIMATOR|FITTED_TO) = \"?(\w+)\"?$", re.MULTILINE)
 
 
+@cache
 def names() -> list[str]:
-    """Names of the models, in alphabetical order."""
-    return plugins.names(__name__)
+    """Names of the models, in alphabetical order.
+
+    One of an installed package that cannot be read is left out, and the log says why: no other
+    model has to wait until that package is mended.
+    """
+    return [name for name in plugins.names(__name__) if _can_be_read(name)]
+
+
+def _can_be_read(name: str) -> bool:
+    try:
+        said = "" if "ESTIMATOR" in declared(name) else f"model {name!r} has no line ESTIMATOR ="
+    except ContractError as error:
+        said = str(error)
+    if said:
+        log.warning("%s; it is left out", said)
+    return not said
 
 
 def get(name: str):
     """The estimator of model `name`; raises ValueError naming the known ones."""
-    return plugins.load(__name__, name).ESTIMATOR
+    return plugins.load(__name__, name, "ESTIMATOR").ESTIMATOR
 
 
 @cache

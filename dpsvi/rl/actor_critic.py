@@ -385,7 +385,7 @@ class ActorCritic(Training, BaseEstimator):
         """
         arrays, meta = io.load_model(path, kind="actor_critic")
         with io.reading(path):
-            self = cls(**{k: _as_tuple(v) for k, v in meta["params"].items()})
+            self = cls(**{k: as_tuple(v) for k, v in meta["params"].items()})
             self._check()
             io.check_counts(meta, "n_moves")
             self.parameters_, self.n_moves_ = arrays["parameters"], meta["n_moves"]
@@ -415,5 +415,6 @@ class ActorCritic(Training, BaseEstimator):
         return play_episodes(environment, self.parameters_, hyper, n_episodes, greedy, seed, record)
 
 
-def _as_tuple(value):
-    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
+def as_tuple(value):
+    """A value of JSON as a parameter has it: no lists."""
+    return tuple(map(as_tuple, value)) if isinstance(value, list) else value

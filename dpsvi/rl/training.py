@@ -72,6 +72,9 @@ class Training(Parameters):
         start = Snapshot(state, Ledger(n_updates, 1, 1, seed), 0.0)
         history: list[dict] = []
         if checkpoint is not None:
+            then = checkpoint.meta["fit"].get("n_moves", n_moves)  # older ones do not say
+            if then != n_moves:
+                raise ModelFormatError(f"{checkpoint.path}: n_moves was {then}, now {n_moves}")
             hyper = model.hyper.copy()
             start = restore(checkpoint, state, 1, 1, n_updates)
             if (model.hyper != hyper).any():
@@ -87,7 +90,10 @@ class Training(Parameters):
             folder = CheckpointFolder(self.checkpoint_dir, self.checkpoint_seconds)
             folder.begin(
                 state.shared.rows.nbytes,
-                lambda: {"seed": seed, "params": self._comparable(), "history": history},
+                lambda: {
+                    "seed": seed, "params": self._comparable(), "n_moves": n_moves,
+                    "history": history,
+                },
             )
         report: dict = {}
         rates = partial(self._rates, n_updates, self._of_a_replica())

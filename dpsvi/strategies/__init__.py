@@ -16,4 +16,4 @@ def names() -> list[str]:
 
 def get(name: str):
     """The class of strategy `name`; raises ValueError naming the known ones."""
-    return plugins.load(__name__, name).Strategy
+    return plugins.load(__name__, name, "Strategy").Strategy

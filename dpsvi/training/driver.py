@@ -14,11 +14,11 @@ import numpy as np
 
 from dpsvi import learners
 from dpsvi.base import Items, Schedule
-from dpsvi.errors import DivergedError
+from dpsvi.errors import ContractError, DivergedError
 from dpsvi.training.boundary import Boundary, Progress
 from dpsvi.training.job import Job, Snapshot
 from dpsvi.training.ledger import Cuts
-from dpsvi.training.loop import DIVERGED, RUNNING
+from dpsvi.training.loop import DIVERGED, RUNNING, UNSOUND
 from dpsvi.training.signals import Deferred
 from dpsvi.training.state import State
 from dpsvi.training.task import Task, make_task, make_works
@@ -151,5 +151,10 @@ def run_segment(run, task, state, schedule, order, sizes, clock, total) -> int:
     if task.stop[0] == DIVERGED:
         raise DivergedError(
             f"{model.name}: a statistic became NaN or infinite at step {state.step}"
+        )
+    if task.stop[0] == UNSOUND:
+        raise ContractError(
+            f"{model.name}: after step {state.step} its local step returned a number of rows, or "
+            "named a row or column, that there is not; dpsvi.check_model says more"
         )
     return done

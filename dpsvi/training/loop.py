@@ -8,6 +8,7 @@ share the parameters in the same way.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from functools import cache
 
@@ -15,9 +16,10 @@ import numba
 import numpy as np
 from numba import types
 
+from dpsvi.errors import ContractError
 from dpsvi.kernels.jit import FLAGS, abi, empty_arguments, fetch_add, kernel, prefetch
 
-RUNNING, STOP, DIVERGED = 0, 1, 2
+RUNNING, STOP, DIVERGED, UNSOUND = 0, 1, 2, 3
 _BLOCK = 8
 
 
@@ -55,6 +57,9 @@ def _run_steps(
                 work.totals[k] += totals[j, k]
 
         n = local(shared, scales[t], hyper, items, batch, work)
+        if not is_sound(work, n, rows.shape[0]):
+            stop[0] = UNSOUND
+            break
 
         own = totals[thread]
         add_statistics(rows, work, n, gains[t], own)
@@ -65,6 +70,26 @@ def _run_steps(
             stop[0] = DIVERGED
         done += 1
     return done
+
+
+@kernel
+def is_sound(work, n, n_rows):
+    """Whether the first n statistics of `work` are of rows and columns that there are.
+
+    Who writes a local step may err; what is added below would be written anywhere in memory.
+    """
+    if n < 0 or n > work.touched.shape[0]:
+        return False
+    wrong = np.int32(0)  # below 0 once one of the numbers, or what is left to the last one, is
+    last = np.int32(n_rows - 1)
+    for i in range(n):
+        wrong |= work.touched[i] | np.int32(last - work.touched[i])
+    last = np.int32(work.totals.shape[0] - 1)
+    for i in range(min(n, work.columns.shape[0])):
+        columns = work.columns[i]
+        for j in range(columns.shape[0]):
+            wrong |= columns[j] | np.int32(last - columns[j])
+    return wrong >= 0
 
 
 @kernel
@@ -169,6 +194,7 @@ class Loop:
         _next_step(np.zeros(1, np.int64))
         shared, _, work = empty_arguments(real)
         add_statistics(shared.rows, work, 0, 0.0, np.zeros(0))
+        is_sound(work, 0, 0)
 
     def run(self, task, thread: int, n_steps: int) -> int:
         """Run steps until the counter reaches `n_steps`; returns how many this thread did."""
@@ -185,7 +211,14 @@ class Loop:
         """Read the parameters and make local step `t`; returns how many rows it touched."""
         work = task.works[thread]
         work.totals[:] = task.shared.totals.sum(axis=0)  # RACE: as in `_run_steps`
-        return task.local(task.shared, task.scales[t], task.hyper, task.items, task.batch(t), work)
+        return self.local_step(task, task.shared, task.scales[t], t, work)
+
+    def local_step(self, task, shared, scale, t: int, work) -> int:
+        """Make local step `t` from these parameters; raises ContractError where it says nothing."""
+        n = task.local(shared, scale, task.hyper, task.items, task.batch(t), work)
+        if not isinstance(n, numbers.Integral):
+            raise ContractError(f"a local step must return how many rows it touched, got {n!r}")
+        return int(n)
 
     def end(
         self, task, thread: int, t: int, n: int, survives: Callable[[int], np.ndarray] | None = None
@@ -197,6 +230,9 @@ class Loop:
         """
         work, rows, own = task.works[thread], task.shared.rows, task.shared.totals[thread]
         gain = task.gains[t]
+        if not is_sound(work, n, len(rows)):
+            task.stop[0] = UNSOUND
+            return
         if survives is not None and len(rows) > 1:
             dropped = np.flatnonzero(~survives(n))
             lost = work.stats[dropped]

@@ -8,8 +8,10 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numba.core.errors import NumbaError
 
 from dpsvi.base import Items, Model, Shared, ThreadMemory
+from dpsvi.errors import ContractError
 from dpsvi.kernels.jit import compile_local
 from dpsvi.kernels.memory import aligned
 from dpsvi.training.compiling import reported
@@ -94,7 +96,10 @@ def _compiled(name: str, local: Callable | None, real: np.dtype) -> tuple[Callab
     with Deferred(), reported(name), ThreadPoolExecutor(1) as pool:
         if local is None:
             return None, pool.submit(Loop, real).result()
-        step = pool.submit(compile_local, local, real).result()
+        try:
+            step = pool.submit(compile_local, local, real).result()
+        except NumbaError as error:
+            raise ContractError(f"{name}: its local step cannot be compiled: {error}") from error
         return step, pool.submit(CompiledLoop, real).result()
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from dpsvi.__main__ import main
 from dpsvi.commands.run_folder import RunFolder
+from dpsvi.errors import Terminated
 from dpsvi.rl import ActorCritic, page
 
 
@@ -73,6 +74,44 @@ def test_a_refused_resume_leaves_the_settings(more, tmp_path, monkeypatch, capsy
     assert main([*argv, "--out", str(tmp_path), "--resume", *more]) == 3
     assert [file.read_bytes() for file in files] == before
     assert main([*argv, "--out", str(tmp_path), "--resume"]) == 0
+
+
+def test_resume_needs_no_option_of_the_run(tmp_path, monkeypatch, capsys):
+    """Whatever it was trained with is in the folder; the end is that of one go, bit for bit."""
+    argv = [
+        "play", "cartpole", "--moves", "6000", "--hidden", "8,4", "--seed", "3", "--algorithm",
+        "pa3c", "--set", "gamma=0.9", "--set", "n_evaluations=5", "--checkpoint-seconds", "1e-9",
+    ]  # fmt: skip
+    assert main([*argv, "--out", str(tmp_path / "whole")]) == 0
+    whole = ActorCritic.load(tmp_path / "whole")
+    write, seen = RunFolder.metric, []
+
+    def interrupt(folder, *values):
+        write(folder, *values)
+        seen.append(values)
+        if len(seen) == 3:
+            raise Terminated(15)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "metric", interrupt)
+        assert main([*argv, "--out", str(tmp_path / "run")]) == 143
+    (tmp_path / "run" / "model.json").unlink()  # as if it had been killed
+    capsys.readouterr()
+    assert main(argv[:4] + ["--out", str(tmp_path / "run")]) == 2
+    assert f"`dpsvi resume {tmp_path / 'run'}` goes on with it, " in capsys.readouterr().err
+    for option in ("--passes", "--workers"):
+        assert main(["resume", str(tmp_path / "run"), option, "3"]) == 2
+        assert f"{option} is for fits" in capsys.readouterr().err
+    assert main(["resume", str(tmp_path / "run"), "--quiet"]) == 0
+    assert "cartpole: mean return" in capsys.readouterr().out
+    again = ActorCritic.load(tmp_path / "run")
+    assert (again.hidden, again.gamma, again.algorithm) == ((8, 4), 0.9, "pa3c")
+    assert again.parameters_.tobytes() == whole.parameters_.tobytes()
+    assert [e["score"] for e in again.history_] == [e["score"] for e in whole.history_]
+    settings = [
+        json.loads((tmp_path / name / "config.json").read_text()) for name in ("run", "whole")
+    ]
+    assert settings[0] | {"verbose": 1} == settings[1]
 
 
 @pytest.mark.parametrize("name, message", [

@@ -294,3 +294,40 @@ def test_a_file_system_without_locks_is_said(data, monkeypatch, caplog):
     assert fit(data, "good.npy") == 0
     assert "its file system has no locks (no locks available)" in caplog.text
     assert not (data / "run" / ".lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda settings: [], "must be an object of settings"),
+        (lambda settings: None, "must be an object of settings"),
+        (lambda settings: settings | {"name": None}, "'name' must be one of"),
+        (lambda settings: {}, "'name' must be one of"),
+        (lambda settings: settings | {"name": "dpsvi"}, "'name' must be one of"),
+        (lambda settings: settings | {"set": 3}, "'set' must be a list of names and values"),
+        (lambda settings: settings | {"set": ["ab"]}, "'set' must be a list of names and values"),
+        (lambda settings: settings | {"data": None}, "no entry 'data' that is a text"),
+        (lambda settings: {"command": "play"}, "no entry 'environment' that is a str"),
+        (lambda settings: {"command": "play", "environment": "x", "moves": "3"}, "'moves'"),
+    ],
+    ids=range(10),
+)
+def test_damaged_settings_are_told(data, monkeypatch, capsys, edit, said):
+    killed(data / "run")
+    path = data / "run" / "config.json"
+    path.write_text(json.dumps(edit({"name": "gaussian_mixture", "data": str(data / "good.npy")})))
+    assert main(["resume", str(data / "run"), "--quiet"]) == 3
+    error = capsys.readouterr().err
+    assert said in error and str(path) in error
+
+
+def test_settings_that_do_not_say_all_are_completed(data, monkeypatch, capsys):
+    """Older versions wrote fewer; `null` is the default of most options."""
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "drop_checkpoints", lambda self: None)
+        assert fit(data, "good.npy", "--checkpoint-seconds", "1e-9") == 0
+    path = data / "run" / "config.json"
+    settings = json.loads(path.read_text())
+    kept = {name: settings[name] for name in ("name", "data", "components") if name in settings}
+    path.write_text(json.dumps({**kept, "set": None}))
+    assert main(["resume", str(data / "run"), "--passes", "3", "--quiet"]) == 0

@@ -105,14 +105,78 @@ def test_an_environment(tmp_path):
     assert found[:2] == ["0.0", "1.0"] and {"coin", "cartpole"} <= set(found[2:])
 
 
-def test_a_name_of_the_package_cannot_be_taken(tmp_path):
-    info = tmp_path / "thief-1.0.dist-info"
+# --- packages that are wrong ---------------------------------------------------------------------
+
+
+def installed(folder, part, entry, module, source=None):
+    """Leave a package in `folder` that offers one entry point, as an installer would."""
+    info = folder / "wrong-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: thief\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[dpsvi.models]\nlda = thief\n")
-    code = (
-        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "from dpsvi import models; models.names()"
-    )
-    error = python("-c", code, cwd=tmp_path, ok=False)
-    assert "entry point 'lda' of dpsvi.models: thief cannot take the name of" in error
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: wrong\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[dpsvi.{part}]\n{entry} = {module}\n")
+    if source is not None:
+        (folder / f"{module}.py").write_text(source)
+
+
+def with_it(folder, *arguments):
+    """Run Python where that package is installed, too."""
+    paths = [str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)], capture_output=True, text=True, cwd=folder,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+    )  # fmt: skip
+
+
+def test_a_name_of_the_package_cannot_be_taken(tmp_path):
+    installed(tmp_path, "models", "lda", "thief")
+    listed = "from dpsvi import models; models.names()"
+    for arguments in (("-c", listed), ("-m", "dpsvi", "--help")):
+        done = with_it(tmp_path, *arguments)
+        assert done.returncode == 1
+        assert (
+            "entry point 'lda' of dpsvi.models, thief, of the package 'wrong', cannot take the name"
+            in done.stderr
+        )
+    assert "Traceback" not in done.stderr, "on the command line"
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "said"),
+    [
+        ("nowhere", None, "cannot be read: there is no such module"),
+        ("nowhere.model", None, "cannot be read: No module named 'nowhere'"),
+        ("here", "x = 1\n", "model 'wrong' has no line ESTIMATOR ="),
+    ],
+)
+def test_a_model_that_cannot_be_read_stops_no_other(tmp_path, tosses, module, source, said):
+    installed(tmp_path, "models", "wrong", module, source)
+    done = with_it(
+        tmp_path, "-m", "dpsvi", "fit", "gaussian_mixture", "--data", tosses[0], "--passes", 1,
+        "--out", tmp_path / "run", "--quiet",
+    )  # fmt: skip
+    assert done.returncode == 0 and said in done.stderr and "it is left out" in done.stderr
+    assert "Traceback" not in done.stderr
+    code = "import dpsvi; dpsvi.DPSVILDA; assert 'wrong' not in dpsvi.models.names()"
+    assert with_it(tmp_path, "-c", code).returncode == 0
+    done = with_it(tmp_path, "-c", "from dpsvi import models; models.get('wrong')")
+    assert "ContractError: " in done.stderr and "'wrong'" in done.stderr
+
+
+@pytest.mark.parametrize("part", ["models", "engines", "learners", "strategies"])
+@pytest.mark.parametrize("source", ["import nothing_of_that_name\n", "def (\n", "x = 1\n"])
+def test_a_module_that_is_not_what_it_must_be(tmp_path, part, source):
+    installed(tmp_path, part, "wrong", "here", source)
+    done = with_it(tmp_path, "-c", f"from dpsvi import {part}; {part}.get('wrong')")
+    (last,) = done.stderr.strip().splitlines()[-1:]
+    assert "ContractError: entry point 'wrong' of dpsvi." in last and "package 'wrong'" in last
+    assert ("does not define" if source == "x = 1\n" else "cannot be imported") in last
+
+
+def test_an_engine_that_makes_no_step_is_told(tmp_path, tosses):
+    source = "from dpsvi.base import Engine\nENGINE = Engine(lambda job: False)\n"
+    installed(tmp_path, "engines", "idle", "here", source)
+    done = with_it(
+        tmp_path, "-m", "dpsvi", "fit", "gaussian_mixture", "--data", tosses[0], "--engine", "idle",
+        "--out", tmp_path / "run", "--quiet",
+    )  # fmt: skip
+    assert done.returncode == 1 and "engine 'idle' made none of" in done.stderr

@@ -23,7 +23,7 @@ from numba import types
 
 from dpsvi.base import Model, Shared
 from dpsvi.kernels.jit import FLAGS, abi, fetch_add, kernel
-from dpsvi.training.loop import DIVERGED, RUNNING, Loop
+from dpsvi.training.loop import DIVERGED, RUNNING, UNSOUND, Loop, is_sound
 
 
 @kernel
@@ -98,6 +98,9 @@ def _run_steps(
         if not np.isfinite(work.totals.sum()):
             stop[0] = DIVERGED
         n = local(private, scales[0], hyper, items, batch, work)
+        if not is_sound(work, n, seen.shape[0]):
+            stop[0] = UNSOUND
+            break
         to_change(seen, held, rate, work.touched[:n], work.stats, gain)
         write_rows(shared.rows, held, seen, nonnegative)
         done += 1
@@ -160,13 +163,16 @@ class AsReadLoop(Loop):
         left = factors(task.scales, task.gains, t)[0]
         read_rows(task.shared.rows, self.held, left * self._rest, seen, work.totals)
         private = task.shared._replace(rows=seen)
-        return task.local(private, task.scales[0], task.hyper, task.items, task.batch(t), work)
+        return self.local_step(task, private, task.scales[0], t, work)
 
     def end(
         self, task, thread: int, t: int, n: int, survives: Callable[[int], np.ndarray] | None = None
     ) -> None:
         """Add the change of step `t` to the rows that are held, those that `survives` draws."""
         work, change, held = task.works[thread], self._seen[thread], self.held
+        if not is_sound(work, n, len(change)):
+            task.stop[0] = UNSOUND
+            return
         _, rate, gain = factors(task.scales, task.gains, t)
         to_change(change, held, rate, work.touched[:n], work.stats, gain)
         if survives is not None:

@@ -42,6 +42,8 @@ from types import ModuleType
 
 from dpsvi.files import plugins
 
+_NEEDED = ("SHAPE", "N_ACTIONS", "N_STATE", "LIMIT", "reset", "step", "observe")
+
 
 def names() -> list[str]:
     """Names of the environments, in alphabetical order."""
@@ -60,7 +62,7 @@ def get(name: str):
 
         return _atari.known(entry)
     try:
-        return plugins.load(__name__, name)
+        return plugins.load(__name__, name, *_NEEDED)
     except ValueError as error:
         raise ValueError(f"{error}; or 'gymnasium:ID', or 'atari:NAME'") from None
 

@@ -18,4 +18,4 @@ def names() -> list[str]:
 
 def get(name: str):
     """The module of local step `name`; raises ValueError naming the known ones."""
-    return plugins.load(__name__, name)
+    return plugins.load(__name__, name, "local", "DEFAULTS")

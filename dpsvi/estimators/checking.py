@@ -1,0 +1,150 @@
+"""Whether a model of somebody's own keeps to what a local step must do, told before it is fitted.
+
+A fit runs the local step millions of times, compiled, without checks of indices: one that writes
+where it should not may end anywhere, or nowhere.  Here it is run on a few items, with such checks.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core.errors import NumbaError
+from sklearn.base import clone
+
+from dpsvi.base import Items
+from dpsvi.errors import ContractError
+from dpsvi.estimators.base import SVIEstimator
+from dpsvi.kernels.jit import FLAGS, abi
+from dpsvi.training.items import count
+from dpsvi.training.state import State
+from dpsvi.training.task import make_works
+
+_ITEMS = 10  # that are looked at
+_ROUNDING = 0.01  # of the largest statistic; an item that is forgotten takes away more
+
+
+def check_model(estimator: Any, X: Any, y: Any = None, **others: Any) -> None:
+    """Check the local step of a model of your own on a few items.
+
+    It must return how many rows it touched, name each of them once, leave ``work.slot`` as it was,
+    write nothing else than its statistics, and these must be numbers, with the sign that the model
+    promises, not all 0, and the sum of what each item gives alone.  See
+    :class:`dpsvi.base.Model`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It is not changed.
+    X, y : as for its ``fit``
+    **others
+        What else ``fit`` is given, such as `groups` or `lengths`.
+
+    Raises
+    ------
+    ContractError
+        The local step does something else; the message says what.
+    ValueError, TypeError
+        `fit` would refuse the parameters or the data, or this is no estimator of dpsvi.
+
+    Examples
+    --------
+    >>> from dpsvi import DPSVIGaussianMixture, check_model
+    >>> from sklearn.datasets import load_iris
+    >>> check_model(DPSVIGaussianMixture(3), load_iris().data)
+    """
+    if not isinstance(estimator, SVIEstimator):
+        raise TypeError(f"estimator must be a variational model of dpsvi, got {estimator!r}")
+    beginning = clone(estimator).set_params(engine="serial", cluster=None, checkpoint_dir=None)
+    beginning.check_params()
+    beginning._note_fixed(going_on=False)
+    items = beginning._read(X, y, reset=True, **others)
+    beginning._n_seen = count(items)
+    state = beginning._begin(items, None, beginning._generator(), False)
+    check_local_step(state, items)
+
+
+def check_local_step(state: State, items: Items) -> None:
+    """The same of a state and items; what the local step remembers in the state changes."""
+    chosen = np.unique(np.linspace(0, count(items) - 1, _ITEMS).astype(np.int32))
+    run = _Checked(state, items, len(chosen))
+    whole = run(chosen)
+    alone = sum(run(chosen[i : i + 1]) for i in range(len(chosen)))
+    largest = max(np.abs(whole).max(), np.abs(alone).max())
+    if largest == 0 and items.value.any():
+        raise run.error(f"gives no statistics of the items {chosen.tolist()}")
+    if np.abs(whole - alone).max() > _ROUNDING * largest:
+        raise run.error(
+            f"gives other statistics of the items {chosen.tolist()} together than the sum of each "
+            "alone"
+        )
+
+
+class _Checked:
+    """A local step with checks: called with item numbers, gives their statistics as a matrix."""
+
+    def __init__(self, state: State, items: Items, batch_size: int):
+        self.state, self.items, model = state, items, state.model
+        self.local = model.local
+        if model.compiled:
+            flags = FLAGS | {"cache": False, "boundscheck": True}
+            try:
+                self.local = numba.njit(abi(model.real)[3], **flags)(model.local)
+            except NumbaError as error:
+                raise self.error(f"cannot be compiled: {error}") from error
+        (self.work,) = make_works(model, items, batch_size, 1)
+
+    def error(self, what: str) -> ContractError:
+        """The error that says what the local step does."""
+        return ContractError(f"{self.state.model.name}: the local step {what}")
+
+    def __call__(self, batch: np.ndarray) -> np.ndarray:
+        state, work, model = self.state, self.work, self.state.model
+        before = [state.shared.rows.copy(), state.shared.totals.copy()]
+        work.totals[:] = state.shared.totals.sum(axis=0)
+        try:
+            n = self.local(state.shared, state.scale, model.hyper, self.items, batch, work)
+        except IndexError as error:
+            raise self.error(f"reads or writes outside of an array: {error}") from error
+        if not isinstance(n, Integral) or not 0 <= n <= len(work.touched):
+            raise self.error(
+                f"must return how many rows it touched, 0 to {len(work.touched)}, returned {n!r}"
+            )
+        self._check_rows(work.touched[:n], work.columns[:n])
+        if (work.slot != -1).any():
+            raise self.error(f"leaves work.slot of row {int(np.argmax(work.slot != -1))} set")
+        for now, then in zip((state.shared.rows, state.shared.totals), before, strict=True):
+            if not np.array_equal(now, then):
+                raise self.error("writes the shared parameters, which the engine does")
+        return self._statistics(n)
+
+    def _check_rows(self, touched, columns) -> None:
+        n_rows, n_columns = self.state.model.shape
+        for name, numbers, end in (("row", touched, n_rows), ("column", columns, n_columns)):
+            wrong = numbers[(numbers < 0) | (numbers >= end)]
+            if wrong.size:
+                raise self.error(f"names {name} {wrong.flat[0]}, there are 0 to {end - 1}")
+        if not columns.size and len(np.unique(touched)) < len(touched):
+            raise self.error("names a row twice: work.touched must hold each once")
+
+    def _statistics(self, n: int) -> np.ndarray:
+        """What it has found, (n_rows, n_columns); taken away, as the engine does."""
+        work, model = self.work, self.state.model
+        found = np.zeros(model.shape)
+        stats = work.stats[:n].astype(np.float64)
+        if len(work.columns):
+            np.add.at(found, (work.touched[:n, None], work.columns[:n]), stats)
+        else:
+            found[work.touched[:n]] = stats
+            work.stats[:n] = 0
+            if work.stats.any():
+                raise self.error(f"writes statistics behind the first {n}, which it returned")
+        if not np.isfinite(found).all():
+            raise self.error("gives statistics that are NaN or infinite")
+        if model.nonnegative and (stats < 0).any():
+            raise self.error(f"gives a statistic of {stats.min():g}; its model says nonnegative")
+        if found[:, model.sent_columns :].any():
+            raise self.error(f"gives statistics of columns from {model.sent_columns}, the padding")
+        return found

@@ -6,6 +6,7 @@ It shows that nothing calls them; whether the rest works there, only such a syst
 
 import builtins
 import errno
+import fcntl
 import io
 import os
 import signal
@@ -45,8 +46,6 @@ def open_descriptor(path, *given, **named):
 
 def flush(descriptor):
     """Flush a file that may be written to."""
-    import fcntl
-
     if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
         raise OSError(errno.EBADF, "open for reading only")
     _fsync(descriptor)
@@ -57,6 +56,7 @@ if __name__ == "__main__":
         delattr(os, name)
     for name in ("SIGUSR1", "SIGUSR2", "SIGKILL", "SIGSTOP", "SIGCONT", "SIGHUP"):
         delattr(signal, name)
+    sys.modules["fcntl"] = None
     builtins.open = io.open = open_file
     os.open, os.fsync, os.stat = open_descriptor, flush, stat
     from dpsvi.__main__ import main

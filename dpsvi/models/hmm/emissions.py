@@ -147,8 +147,13 @@ class Categorical:
         shape = n_states, n_symbols
         alpha = estimator._concentrations("emissionprob_prior", shape, 1.0 / n_symbols)
         given = points[~np.isnan(points)].astype(int)
-        frequency = np.bincount(given, minlength=n_symbols)
-        emission = rng.standard_gamma(1.0, size=shape) * frequency
+        try:
+            emission = rng.standard_gamma(1.0, size=shape) * np.bincount(given, minlength=n_symbols)
+        except MemoryError as error:
+            raise MemoryError(
+                f"no memory for the probabilities of {n_symbols:,} symbols in {n_states} states; "
+                "symbols are numbered 0, 1, ... without gaps"
+            ) from error
         emission *= len(points) / emission.sum()
         prior = np.hstack([np.full((n_states, 1), 1.0 / n_states), alpha])
         stats = np.hstack([emission.sum(axis=1, keepdims=True), emission])

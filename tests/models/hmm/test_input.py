@@ -68,3 +68,9 @@ def test_bad_symbols_are_refused(X, message):
     hmm = DPSVIHMM(2, emission="categorical", random_state=0).fit([[0], [1], [2], [1]])
     with pytest.raises(ValueError, match=message):
         hmm.predict(X)
+
+
+def test_symbols_that_are_no_numbers_from_0_on(rng):
+    X = rng.integers(3, size=(20, 1)) + 10**13
+    with pytest.raises(MemoryError, match="10,000,000,000,00. symbols in 2 states; symbols are"):
+        DPSVIHMM(2, emission="categorical").fit(X)

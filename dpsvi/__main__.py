@@ -18,7 +18,6 @@ from dpsvi.errors import (
     FAILURE,
     LOST,
     USAGE,
-    ContractError,
     CorpusWarning,
     DataFormatError,
     DivergedError,
@@ -125,11 +124,7 @@ def main(argv=None) -> int:
     from dpsvi.commands.common import apply_config
 
     argv = sys.argv[1:] if argv is None else list(argv)
-    try:
-        parser = make_parser()
-    except ContractError as error:  # of a package that offers a model
-        print(f"dpsvi: {error}", file=sys.stderr)
-        return FAILURE
+    parser = make_parser()
     args = apply_config(parser, argv)
     alone = launched_size() == 1
     _show_on_stderr("" if alone else f"[rank {launched_rank()}] ", args)

@@ -119,9 +119,12 @@ def resume(args, path, settings: dict) -> int:
     from dpsvi.rl.actor_critic import as_tuple
 
     for name, kind in (("environment", str), ("moves", int)):
-        if not isinstance(settings.get(name), kind):
+        if type(settings.get(name)) is not kind:
             raise ModelFormatError(f"{path}: has no entry {name!r} that is a {kind.__name__}")
-    used = {"command", "run", "out", "json", "debug", "quiet", "threads", "engine", "local_steps"}
+    used = {
+        "command", "run", "out", "json", "debug", "quiet", "threads", "engine", "local_steps",
+        "checkpoint_seconds",
+    }  # fmt: skip
     for name in sorted(vars(args).keys() - used):
         if getattr(args, name) not in (None, False):
             option = f"--{name.replace('_', '-')}"
@@ -130,7 +133,10 @@ def resume(args, path, settings: dict) -> int:
     params = {name: as_tuple(settings[name]) for name in sorted(known & settings.keys())}
     if params.get("engine") in engines.names() and not engines.get(params["engine"]).simulated:
         del params["engine"]  # whatever this launch calls for
-    given = {"engine": args.engine, "n_jobs": args.threads, "local_steps": args.local_steps}
+    given = {
+        "engine": args.engine, "n_jobs": args.threads, "local_steps": args.local_steps,
+        "checkpoint_seconds": args.checkpoint_seconds,
+    }  # fmt: skip
     params |= {name: value for name, value in given.items() if value is not None}
     again = Namespace(
         environment=settings["environment"], moves=settings["moves"], engine=params.get("engine"),

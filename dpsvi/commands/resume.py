@@ -48,7 +48,7 @@ def _read_settings(args, path: Path) -> dict:
     try:
         with reading_input(path):
             settings = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         if isinstance(error, DataFormatError):
             raise
         raise ModelFormatError(f"{path}: not valid JSON: {error}") from error
@@ -105,6 +105,12 @@ def _are_pairs(value) -> bool:
     )  # fmt: skip
 
 
+def _options(args) -> dict:
+    """The arguments that replace settings of the run."""
+    others = {"command", "run", "out", "config", "json", "debug", "quiet", "log_all_ranks"}
+    return {name: value for name, value in vars(args).items() if name not in others}
+
+
 def _simulated(name) -> bool:
     return name in engines.names() and engines.get(name).simulated
 
@@ -116,6 +122,9 @@ def run(args) -> int:
         settings = _read_settings(args, path)
         agent = settings.get("command") == "play"
         merged = None if agent else _merged(args, path, settings)
-    if agent:
-        return play.resume(args, path, settings)
-    return run_fit(merged, resume=True)
+    try:
+        return play.resume(args, path, settings) if agent else run_fit(merged, resume=True)
+    except UsageError as error:
+        if any(value not in (None, False) for value in _options(args).values()):
+            raise  # it may be of one of these
+        raise ModelFormatError(f"{path}: {error}") from error

@@ -138,12 +138,14 @@ class RunFolder:
         self._log.__enter__()
 
     def __exit__(self, *error):
-        self._log.__exit__(*error)
-        self._metrics.close()
-        if error[0] is not None and issubclass(error[0], Exception):
-            self._put_back_settings()
-        self._settle(failed=error[0] is not None)
-        self._lock.release()
+        try:
+            self._log.__exit__(*error)
+            self._metrics.close()
+            if error[0] is not None and issubclass(error[0], Exception):
+                self._put_back_settings()
+            self._settle(failed=error[0] is not None)
+        finally:
+            self._lock.release()
         if self._made:
             with suppress(OSError):  # there are files, be they logs of other ranks
                 self.path.rmdir()
@@ -173,7 +175,7 @@ class RunFolder:
         """Drop the metrics of steps that will be made again."""
         step = read_newest(self.path).meta["step"]
         path = self.path / "metrics.jsonl"
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
         kept = [line for line in lines if _step_of(line) <= step]
         write_text(path, "".join(line + "\n" for line in kept))
 

@@ -67,7 +67,7 @@ def check_model(estimator: Any, X: Any, y: Any = None, **others: Any) -> None:
 
 
 def check_local_step(state: State, items: Items) -> None:
-    """The same of a state and items; what the local step remembers in the state changes."""
+    """The same of a state, whose memories of items change, and items."""
     chosen = np.unique(np.linspace(0, count(items) - 1, _ITEMS).astype(np.int32))
     run = _Checked(state, items, len(chosen))
     whole = run(chosen)
@@ -95,6 +95,11 @@ class _Checked:
             except NumbaError as error:
                 raise self.error(f"cannot be compiled: {error}") from error
         (self.work,) = make_works(model, items, batch_size, 1)
+        shared = state.shared
+        self.memories = (
+            shared.item_memory, shared.value_memory, shared.thread_memory, shared.optimizer
+        )
+        self.at_first = [memory.copy() for memory in self.memories]
 
     def error(self, what: str) -> ContractError:
         """The error that says what the local step does."""
@@ -102,6 +107,8 @@ class _Checked:
 
     def __call__(self, batch: np.ndarray) -> np.ndarray:
         state, work, model = self.state, self.work, self.state.model
+        for memory, at_first in zip(self.memories, self.at_first, strict=True):
+            memory[...] = at_first  # every visit is a first one
         before = [state.shared.rows.copy(), state.shared.totals.copy()]
         work.totals[:] = state.shared.totals.sum(axis=0)
         try:

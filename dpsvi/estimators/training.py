@@ -23,7 +23,7 @@ from dpsvi.training.checkpoint import (
     read_newest,
     restore,
 )
-from dpsvi.training.items import count, fingerprint
+from dpsvi.training.items import are_those_of, count, fingerprint
 from dpsvi.training.job import Job, Snapshot
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.signals import Deferred
@@ -103,20 +103,25 @@ class Training(RunParameters):
         if names is None:
             names = getattr(self, "feature_names_in_", None)
         listed = None if names is None else "\n".join(map(str, names))
-        self._data = {
-            "n_items": count(items), "sha256": fingerprint(items),
-            "names_sha256": listed and hashlib.sha256(listed.encode()).hexdigest(),
-        }  # fmt: skip
+        named = listed and hashlib.sha256(listed.encode()).hexdigest()
+        self._data = {**fingerprint(items), "names": named}
         if self._checkpoint is None:
             return
-        path, then = self._checkpoint.path, self._checkpoint.meta["fit"].get("data", {})
-        for name, now in self._data.items():
-            before = then.get(name)  # older checkpoints say nothing of data
-            if None not in (before, now) and before != now:
-                raise ModelFormatError(
-                    f"{path}: the data are not those that the fit began with: {name} was "
-                    f"{before}, in this fit it is {now}"
-                )
+        path, then = self._checkpoint.path, self._checkpoint.meta["fit"].get("data")
+        if then is None:  # of an older version
+            return
+        what = "the data are not those that the fit began with"
+        if then["n_items"] != count(items):
+            raise ModelFormatError(
+                f"{path}: {what}: n_items was {then['n_items']}, in this fit it is {count(items)}"
+            )
+        if not are_those_of(items, then):
+            raise ModelFormatError(
+                f"{path}: {what}: as many {self._items}, but their numbers, their order or their "
+                "weights differ"
+            )
+        if None not in (named, then["names"]) and named != then["names"]:
+            raise ModelFormatError(f"{path}: {what}: words or columns have other names")
 
     def _generator(self) -> np.random.Generator:
         """One generator for the whole fit, from whatever scikit-learn accepts as a seed."""

@@ -218,6 +218,8 @@ def read_meta(folder) -> dict:
         raise ModelFormatError(f"{path}: not UTF-8 text: {error}") from error
     except json.JSONDecodeError as error:
         raise ModelFormatError(f"{path}:{error.lineno}: not valid JSON: {error.msg}") from error
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, endless lists
+        raise ModelFormatError(f"{path}: not valid JSON: {error}") from error
     schema = meta.get("schema") if isinstance(meta, dict) else None
     if type(schema) is not int or schema < 1:
         raise ModelFormatError(f"{path}: has no schema number")

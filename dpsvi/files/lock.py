@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import platform
+from contextlib import suppress
 from pathlib import Path
 
 try:
@@ -66,16 +67,18 @@ class FolderLock:
                     "%s: its file system has no locks (%s): make sure that no other run writes it",
                     self.path.parent, error.strerror,
                 )  # fmt: skip
+                file.seek(0)
+                if not file.read():  # else somebody holds it, in spite of that
+                    self.path.unlink(missing_ok=True)
                 file.close()
-                self.path.unlink(missing_ok=True)
                 return
             if not _is_at(file, self.path):
                 file.close()  # its last holder has removed it meanwhile
                 continue
-            file.truncate(0)
-            file.write(f"process {os.getpid()} on {platform.node()}\n")
-            file.flush()
             self._file = file
+            with suppress(OSError):  # a disk that is full holds the lock, too
+                os.ftruncate(file.fileno(), 0)
+                os.write(file.fileno(), f"process {os.getpid()} on {platform.node()}\n".encode())
 
     def release(self) -> None:
         """Let others have it; nothing is to be done where it is not held."""

@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import pkgutil
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from dpsvi.errors import ContractError
+
+log = logging.getLogger(__name__)
 
 
 def names(package: str) -> list[str]:
@@ -47,7 +50,7 @@ def load(package: str, name: str, *needed: str):
     place = module_name(package, name)
     try:
         module = importlib.import_module(place)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if name not in _entries(package):
             raise  # a fault of ours
         raise ContractError(
@@ -72,7 +75,7 @@ def source(package: str, name: str) -> str:
     try:
         spec = importlib.util.find_spec(place)  # imports the packages that it lies in
         return spec.loader.get_source(spec.name) or ""
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if name not in _entries(package):
             raise
         why = "there is no such module" if isinstance(error, AttributeError) else error
@@ -93,29 +96,34 @@ def _said(package: str, name: str) -> str:
 
 @cache
 def _entries(package: str) -> dict[str, EntryPoint]:
-    """Name -> entry point of an installed package."""
-    return {entry.name: entry for entry in entry_points(group=package)}
+    """Name -> entry point of an installed package.
+
+    One of several of a name is left out, or one whose name we have, and the log says so.
+    """
+    ours, found = _ours(package), {}
+    for entry in entry_points(group=package):
+        taken = ours.get(entry.name) or entry.name in found and found[entry.name].value
+        if taken:
+            log.warning(
+                "entry point %r of %s, %s, of the package %r, cannot take the name of %s; it is "
+                "left out", entry.name, package, entry.value, entry.dist.name, taken,
+            )  # fmt: skip
+        else:
+            found[entry.name] = entry
+    return found
 
 
 @cache
-def _places(package: str) -> dict[str, str]:
-    """Name -> full name of its module.  A folder's module is its ``estimator``.
-
-    Raises
-    ------
-    ContractError
-        An installed package offers a name that is taken.
-    """
-    paths = importlib.import_module(package).__path__
-    places = {
+def _ours(package: str) -> dict[str, str]:
+    """Name -> full name of a module of the sub-package.  A folder's is its ``estimator``."""
+    return {
         found.name: f"{package}.{found.name}" + ".estimator" * found.ispkg
-        for found in pkgutil.iter_modules(paths)
+        for found in pkgutil.iter_modules(importlib.import_module(package).__path__)
         if not found.name.startswith("_")
     }
-    for entry in entry_points(group=package):
-        if entry.name in places:
-            raise ContractError(
-                f"{_said(package, entry.name)} cannot take the name of {places[entry.name]}"
-            )
-        places[entry.name] = entry.value
-    return places
+
+
+def _places(package: str) -> dict[str, str]:
+    """Name -> full name of its module."""
+    entries = _entries(package).items()
+    return _ours(package) | {name: entry.value for name, entry in entries}

@@ -8,9 +8,9 @@ from pathlib import Path
 
 # What a run may leave in its folder, the logs of other ranks apart.
 FILES = (
-    "checkpoints", "config.json", "env.json", "exchanges.csv", "metrics.jsonl", "model.json",
-    "model.safetensors", "report.html", "run.log", "topic_map.json", "topic_words.json",
-    "topics.csv", "vocab.txt",
+    "checkpoints", "config.json", "env.json", "exchanges.csv", "index.html", "metrics.jsonl",
+    "model.json", "model.safetensors", "report.html", "run.log", "summary.json",
+    "topic_map.json", "topic_words.json", "topics.csv", "vocab.txt",
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from dpsvi.base import Items
 from dpsvi.kernels.jit import as_items, kernel
 
 _BLOCKS, _BLOCK = 64, 4096  # of numbers that tell arrays apart
+# Each number counts by its place, between 1 and 2, so that another order is noticed.
+_BY_PLACE = 1 + np.arange(_BLOCK) * (np.sqrt(5) - 1) / 2 % 1
+_ROUNDING = 1e-6  # of a sum of absolute values: another type, or processor, of the same data
 
 
 def count(items: Items) -> int:
@@ -29,20 +33,40 @@ def take(items: Items, chosen) -> Items:
     return as_items(offsets, index, value, value.dtype)
 
 
-def fingerprint(items: Items) -> str:
-    """A SHA-256 that tells these items from others, also from others of the same sizes.
+def fingerprint(items: Items) -> dict[str, Any]:
+    """What tells these items from others, also from others of the same sizes, as JSON can hold it.
 
-    Of large arrays it is of 64 blocks that are spread over all: they may lie on a disk.
+    Of large arrays it is made of 64 blocks that are spread over all: they may lie on a disk.
     """
     digest = hashlib.sha256()
-    for array in items:
-        digest.update(f"{array.dtype} {len(array)} ".encode())
-        if len(array) <= _BLOCKS * _BLOCK:
-            digest.update(array.tobytes())
-            continue
-        for first in np.linspace(0, len(array) - _BLOCK, _BLOCKS).astype(int):
-            digest.update(array[first : first + _BLOCK].tobytes())
-    return digest.hexdigest()
+    for array in (items.offsets, items.index):
+        digest.update(f"{len(array)} ".encode())
+        for block in _blocks(array):
+            digest.update(block.tobytes())
+    sums = [float(block @ _BY_PLACE[: len(block)]) for block in map(_numbers, _blocks(items.value))]
+    return {"n_items": count(items), "structure": digest.hexdigest(), "sums": sums}
+
+
+def are_those_of(items: Items, known: dict[str, Any]) -> bool:
+    """Whether items are those of which :func:`fingerprint` was taken, but for rounding."""
+    now = fingerprint(items)
+    most = [np.abs(_numbers(block)).sum() for block in _blocks(items.value)]
+    if now["structure"] != known["structure"] or len(known["sums"]) != len(most):
+        return False
+    apart = np.abs(np.subtract(now["sums"], known["sums"]))
+    return bool((apart <= _ROUNDING * np.array(most)).all())
+
+
+def _blocks(array: np.ndarray) -> list[np.ndarray]:
+    """Parts of an array, of all of it where it is small."""
+    size = min(len(array), _BLOCK)
+    n = min(_BLOCKS, -(-len(array) // max(1, size)))
+    return [array[i : i + size] for i in np.linspace(0, len(array) - size, n).astype(int)]
+
+
+def _numbers(block: np.ndarray) -> np.ndarray:
+    """Values that can be summed; a missing one, NaN, is a number that others hardly are."""
+    return np.nan_to_num(block.astype(np.float64), nan=np.pi)
 
 
 def points_and_weights(items: Items, n: int):

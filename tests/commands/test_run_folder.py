@@ -309,8 +309,12 @@ def test_a_file_system_without_locks_is_said(data, monkeypatch, caplog):
         (lambda settings: settings | {"data": None}, "no entry 'data' that is a text"),
         (lambda settings: {"command": "play"}, "no entry 'environment' that is a str"),
         (lambda settings: {"command": "play", "environment": "x", "moves": "3"}, "'moves'"),
+        (lambda settings: {"command": "play", "environment": "x", "moves": True}, "'moves'"),
+        (lambda settings: {"command": "play", "environment": "x", "moves": 3}, "environment must"),
+        (lambda settings: settings | {"threads": "x"}, "threads must be"),
+        (lambda settings: settings | {"set": [["covariance", 1]]}, "has the parameters"),
     ],
-    ids=range(10),
+    ids=range(14),
 )
 def test_damaged_settings_are_told(data, monkeypatch, capsys, edit, said):
     killed(data / "run")
@@ -331,3 +335,19 @@ def test_settings_that_do_not_say_all_are_completed(data, monkeypatch, capsys):
     kept = {name: settings[name] for name in ("name", "data", "components") if name in settings}
     path.write_text(json.dumps({**kept, "set": None}))
     assert main(["resume", str(data / "run"), "--passes", "3", "--quiet"]) == 0
+
+
+def test_endless_settings_and_damaged_measurements(data, monkeypatch, capsys):
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "drop_checkpoints", lambda self: None)
+        assert fit(data, "good.npy", "--checkpoint-seconds", "1e-9") == 0
+    path = data / "run" / "config.json"
+    before = path.read_text()
+    path.write_text("[" * 100_000)
+    assert main(["resume", str(data / "run"), "--quiet"]) == 3
+    assert f"{path}: not valid JSON" in capsys.readouterr().err
+    path.write_text(before)
+    with (data / "run" / "metrics.jsonl").open("ab") as metrics:
+        metrics.write(b"\xff\n")
+    assert main(["resume", str(data / "run"), "--passes", "3", "--quiet"]) == 0
+    assert b"\xff" not in (data / "run" / "metrics.jsonl").read_bytes()

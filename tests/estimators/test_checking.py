@@ -3,10 +3,17 @@
 import members
 import numpy as np
 import pytest
-from members import SECOND, every_member
+from members import SECOND
 from numba.extending import register_jitable
 
-from dpsvi import DPSVIGaussianMixture, VirtualCluster, check_model
+from dpsvi import (
+    DPSVILDA,
+    DPSVIGaussianMixture,
+    DPSVIPoissonFactorization,
+    VirtualCluster,
+    check_model,
+    models,
+)
 from dpsvi.base import Model
 from dpsvi.errors import ContractError
 from dpsvi.estimators.checking import check_local_step
@@ -149,12 +156,30 @@ def test_one_that_cannot_be_compiled_is_told():
         engines.fit(state, items, schedule=np.ones_like, batch_size=2, n_passes=1, seed=0)
 
 
-@every_member
-def test_models_of_ours_pass(name, rng):
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, {}) for name in models.names()),
+        ("lda", {"warm_documents": True}),
+        ("lda", {"local_step": "mean_field", "warm_documents": True}),
+        ("lda", {"local_step": "sparse"}),
+        ("poisson_factorization", {"incremental": True}),
+        ("hdp", {"keep_responsibilities": True}),
+    ],
+    ids=str,
+)
+def test_models_of_ours_pass(name, options, rng):
     member = members.get(name)
-    estimator = member.estimator()
+    estimator = member.estimator(**options)
     check_model(estimator, **member.data(rng, 40))
     assert not hasattr(estimator, "n_iter_")
+
+
+def test_a_second_visit_counts_as_a_first_one(rng):
+    """What is remembered of a document changes what is found the next time."""
+    counts = rng.poisson(1.0, (200, 30))
+    check_model(DPSVILDA(5, warm_documents=True, random_state=0), counts)
+    check_model(DPSVIPoissonFactorization(3, random_state=0), counts)
 
 
 def test_what_cannot_be_checked_is_refused(rng):

@@ -1,14 +1,16 @@
 """The folder of checkpoints: what a process that was killed has left there."""
 
+import json
 import os
 import shutil
 
 import numpy as np
 import pytest
 
-from dpsvi import DPSVILDA, DPSVIGaussianMixture, as_corpus
+from dpsvi import DPSVILDA, DPSVIGaussianMixture, DPSVIHierarchicalRegressor, as_corpus
 from dpsvi.errors import ModelFormatError
 from dpsvi.training.checkpoint import CheckpointFolder, newest_name, read_newest
+from dpsvi.training.items import are_those_of, dense_items, fingerprint
 from dpsvi.training.job import Snapshot
 from dpsvi.training.ledger import Ledger
 
@@ -63,6 +65,31 @@ def test_words_of_other_names_are_other_data(tmp_path):
     settings = dict(checkpoint_dir=tmp_path, checkpoint_seconds=0.0, random_state=0)
     DPSVILDA(2, max_iter=2, **settings).fit(as_corpus(counts, ("sun", "rain", "snow")))
     again = DPSVILDA(2, max_iter=3, **settings)
-    with pytest.raises(ModelFormatError, match="names_sha256 was"):
+    with pytest.raises(ModelFormatError, match="words or columns have other names"):
         again.resume(as_corpus(counts, ("sun", "snow", "rain")))
     assert again.resume(counts).n_iter_ == 3, "without names the numbers tell"
+
+
+@pytest.mark.parametrize("size", [7, 5_000, 500_000])
+def test_items_are_known_again_but_for_rounding(size, rng):
+    X = rng.normal(size=(size, 1))
+    X[3] = np.nan
+    known = json.loads(json.dumps(fingerprint(dense_items(X))))
+    for same in (X.astype(np.float32), np.where(X == 0, -0.0, X), np.nextafter(X, 9)):
+        assert are_those_of(dense_items(same.astype(float)), known)
+    assert are_those_of(dense_items(-0.0 * X[:0]), fingerprint(dense_items(X[:0])))
+    others = [X[::-1], X[:-1], np.nan_to_num(X), 1.001 * X, np.roll(X, 1), np.abs(X)]
+    assert not any(are_those_of(dense_items(other), known) for other in others)
+    assert not are_those_of(dense_items(X, np.array([0, 1, size])), known)
+    if size < 64 * 4096:  # of larger ones only blocks are looked at
+        X[size // 2 + 1] += 0.1
+        assert not are_those_of(dense_items(X), known)
+
+
+def test_a_regression_is_resumed_with_another_type_of_its_target(tmp_path, rng):
+    groups = np.repeat(np.arange(30), 8)
+    X, y = rng.normal(size=(240, 2)), rng.normal(size=240).astype(np.float32)
+    settings = dict(checkpoint_dir=tmp_path, checkpoint_seconds=0.0, random_state=0)
+    DPSVIHierarchicalRegressor(max_iter=2, **settings).fit(X, y, groups=groups)
+    again = DPSVIHierarchicalRegressor(max_iter=3, **settings)
+    assert again.resume(X, y.astype(float), groups=groups).n_iter_ == 3

@@ -18,7 +18,7 @@ from dpsvi.base import Items
 from dpsvi.errors import ContractError
 from dpsvi.estimators.base import SVIEstimator
 from dpsvi.kernels.jit import FLAGS, abi
-from dpsvi.training.items import count
+from dpsvi.training.items import count, take
 from dpsvi.training.state import State
 from dpsvi.training.task import make_works
 
@@ -73,7 +73,7 @@ def check_local_step(state: State, items: Items) -> None:
     whole = run(chosen)
     alone = sum(run(chosen[i : i + 1]) for i in range(len(chosen)))
     largest = max(np.abs(whole).max(), np.abs(alone).max())
-    if largest == 0 and items.value.any():
+    if largest == 0 and take(items, chosen).value.any():
         raise run.error(f"gives no statistics of the items {chosen.tolist()}")
     if np.abs(whole - alone).max() > _ROUNDING * largest:
         raise run.error(

@@ -1,7 +1,7 @@
 """A folder that one process at a time may write: a lock that ends with the process that holds it.
 
-The system takes the lock away however the process ends, on every machine that sees the folder, so
-nobody ever has to remove one that a killed process has left.
+The system takes the lock away however the process ends, so nobody ever has to remove one that a
+killed process has left.  Machines that share a file system share its locks, if it has any.
 """
 
 from __future__ import annotations

@@ -146,6 +146,14 @@ def test_a_wrong_one_is_told(local, compiled):
     assert "mine: the local step " in str(caught.value)
 
 
+def test_items_of_which_there_is_nothing_give_nothing():
+    state, items = begun(good)
+    empty = dense_items(np.zeros((20, N_COLUMNS)))
+    check_local_step(state, empty)
+    empty = dense_items(np.eye(2001, N_COLUMNS, -1))  # the one that is not looked at is not
+    check_local_step(state, empty)
+
+
 def test_one_that_cannot_be_compiled_is_told():
     from dpsvi import engines
 

@@ -19,7 +19,6 @@ from dpsvi import models
 CALLED = {
     "n_components": "topics", "n_jobs": "threads", "max_iter": "passes", "random_state": "seed",
     "validation_size": "held_out", "n_workers": "workers", "vocabulary": "vocab",
-    "n_moves": "moves",
 }  # fmt: skip
 _NO_OPTIONS = {"command", "run", "name", "model", "environment", "set"}  # of parsed arguments
 NOT_JSON = {"callbacks", "cluster", "vectorizer"}  # parameters that only Python can give

@@ -103,7 +103,7 @@ class Training(RunParameters):
         if names is None:
             names = getattr(self, "feature_names_in_", None)
         listed = None if names is None else "\n".join(map(str, names))
-        named = listed and hashlib.sha256(listed.encode()).hexdigest()
+        named = listed and hashlib.sha256(listed.encode("utf-8", "replace")).hexdigest()
         self._data = {**fingerprint(items), "names": named}
         if self._checkpoint is None:
             return
@@ -114,6 +114,11 @@ class Training(RunParameters):
         if then["n_items"] != count(items):
             raise ModelFormatError(
                 f"{path}: {what}: n_items was {then['n_items']}, in this fit it is {count(items)}"
+            )
+        if then["n_values"] != (n_values := len(items.value)):
+            raise ModelFormatError(
+                f"{path}: {what}: it was of {self._items} with {then['n_values']} values, in this "
+                f"fit there are {n_values}"
             )
         if not are_those_of(items, then):
             raise ModelFormatError(

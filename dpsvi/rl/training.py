@@ -74,7 +74,9 @@ class Training(Parameters):
         if checkpoint is not None:
             then = checkpoint.meta["fit"].get("n_moves", n_moves)  # older ones do not say
             if then != n_moves:
-                raise ModelFormatError(f"{checkpoint.path}: n_moves was {then}, now {n_moves}")
+                raise ModelFormatError(
+                    f"{checkpoint.path}: is of a fit of {then} moves, not of {n_moves}"
+                )
             hyper = model.hyper.copy()
             start = restore(checkpoint, state, 1, 1, n_updates)
             if (model.hyper != hyper).any():

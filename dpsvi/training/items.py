@@ -44,7 +44,10 @@ def fingerprint(items: Items) -> dict[str, Any]:
         for block in _blocks(array):
             digest.update(block.tobytes())
     sums = [float(block @ _BY_PLACE[: len(block)]) for block in map(_numbers, _blocks(items.value))]
-    return {"n_items": count(items), "structure": digest.hexdigest(), "sums": sums}
+    return {
+        "n_items": count(items), "n_values": len(items.value), "structure": digest.hexdigest(),
+        "sums": sums,
+    }  # fmt: skip
 
 
 def are_those_of(items: Items, known: dict[str, Any]) -> bool:

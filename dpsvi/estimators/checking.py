@@ -6,6 +6,8 @@ where it should not may end anywhere, or nowhere.  Here it is run on a few items
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from numbers import Integral
 from typing import Any
 
@@ -82,6 +84,13 @@ def check_local_step(state: State, items: Items) -> None:
         )
 
 
+@cache
+def _with_checks(local: Callable, real: np.dtype) -> Callable:
+    """A local step, compiled such that it looks at every index."""
+    flags = FLAGS | {"cache": False, "boundscheck": True}
+    return numba.njit(abi(real)[3], **flags)(local)
+
+
 class _Checked:
     """A local step with checks: called with item numbers, gives their statistics as a matrix."""
 
@@ -89,9 +98,8 @@ class _Checked:
         self.state, self.items, model = state, items, state.model
         self.local = model.local
         if model.compiled:
-            flags = FLAGS | {"cache": False, "boundscheck": True}
             try:
-                self.local = numba.njit(abi(model.real)[3], **flags)(model.local)
+                self.local = _with_checks(model.local, model.real)
             except NumbaError as error:
                 raise self.error(f"cannot be compiled: {error}") from error
         (self.work,) = make_works(model, items, batch_size, 1)

@@ -23,7 +23,7 @@ from dpsvi.training.checkpoint import (
     read_newest,
     restore,
 )
-from dpsvi.training.items import are_those_of, count, fingerprint
+from dpsvi.training.items import are_equal, count, fingerprint
 from dpsvi.training.job import Job, Snapshot
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.signals import Deferred
@@ -115,12 +115,12 @@ class Training(RunParameters):
             raise ModelFormatError(
                 f"{path}: {what}: n_items was {then['n_items']}, in this fit it is {count(items)}"
             )
-        if then["n_values"] != (n_values := len(items.value)):
+        if then["n_values"] != self._data["n_values"]:
             raise ModelFormatError(
                 f"{path}: {what}: it was of {self._items} with {then['n_values']} values, in this "
-                f"fit there are {n_values}"
+                f"fit there are {self._data['n_values']}"
             )
-        if not are_those_of(items, then):
+        if not are_equal(self._data, then):
             raise ModelFormatError(
                 f"{path}: {what}: as many {self._items}, but their numbers, their order or their "
                 "weights differ"

@@ -43,21 +43,20 @@ def fingerprint(items: Items) -> dict[str, Any]:
         digest.update(f"{len(array)} ".encode())
         for block in _blocks(array):
             digest.update(block.tobytes())
-    sums = [float(block @ _BY_PLACE[: len(block)]) for block in map(_numbers, _blocks(items.value))]
+    blocks = [_numbers(block) for block in _blocks(items.value)]
     return {
         "n_items": count(items), "n_values": len(items.value), "structure": digest.hexdigest(),
-        "sums": sums,
+        "sums": [float(block @ _BY_PLACE[: len(block)]) for block in blocks],
+        "sizes": [float(np.abs(block).sum()) for block in blocks],
     }  # fmt: skip
 
 
-def are_those_of(items: Items, known: dict[str, Any]) -> bool:
-    """Whether items are those of which :func:`fingerprint` was taken, but for rounding."""
-    now = fingerprint(items)
-    most = [np.abs(_numbers(block)).sum() for block in _blocks(items.value)]
-    if now["structure"] != known["structure"] or len(known["sums"]) != len(most):
+def are_equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two of :func:`fingerprint` are of the same items, but for rounding."""
+    if any(one[key] != other[key] for key in ("n_items", "n_values", "structure")):
         return False
-    apart = np.abs(np.subtract(now["sums"], known["sums"]))
-    return bool((apart <= _ROUNDING * np.array(most)).all())
+    apart = np.abs(np.subtract(one["sums"], other["sums"]))
+    return bool((apart <= _ROUNDING * np.array(one["sizes"])).all())
 
 
 def _blocks(array: np.ndarray) -> list[np.ndarray]:

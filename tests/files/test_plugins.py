@@ -16,15 +16,20 @@ ROOT = Path(__file__).parents[2]
 PLUGINS = Path(__file__).parent / "plugins"
 
 
-def python(*arguments, cwd, ok=True):
-    """Run Python where the package is installed."""
-    paths = [str(PLUGINS), str(ROOT), os.environ.get("PYTHONPATH", "")]
-    found = subprocess.run(
+def with_package(folder, *arguments, cwd):
+    """Run Python where what lies in `folder` is installed, too."""
+    paths = [str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    return subprocess.run(
         [sys.executable, *map(str, arguments)], capture_output=True, text=True, cwd=cwd,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
     )  # fmt: skip
-    assert (found.returncode == 0) == ok, found.stderr
-    return found.stdout if ok else found.stderr
+
+
+def python(*arguments, cwd):
+    """Run Python where the package is installed."""
+    found = with_package(PLUGINS, *arguments, cwd=cwd)
+    assert found.returncode == 0, found.stderr
+    return found.stdout
 
 
 @pytest.fixture
@@ -119,12 +124,8 @@ def installed(folder, part, entry, module, source=None):
 
 
 def with_it(folder, *arguments):
-    """Run Python where that package is installed, too."""
-    paths = [str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")]
-    return subprocess.run(
-        [sys.executable, *map(str, arguments)], capture_output=True, text=True, cwd=folder,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
-    )  # fmt: skip
+    """Run Python where that package is installed."""
+    return with_package(folder, *arguments, cwd=folder)
 
 
 @pytest.mark.parametrize(("part", "taken"), [("models", "lda"), ("engines", "threads")])

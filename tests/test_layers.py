@@ -23,7 +23,8 @@ def imports_of(path):
     if path.name != "__init__.py":
         package = package[:-1]
     names = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    text = path.read_text("utf-8")
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -31,7 +32,10 @@ def imports_of(path):
             base = ".".join([*base, *([node.module] if node.module else [])])
             names.add(base)
             names.update(f"{base}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        elif (
+            "import_module" in text and isinstance(node, ast.Call)
+            and ast.unparse(node.func).endswith("import_module")
+        ):  # fmt: skip
             argument = node.args[0]
             names.add(argument.value if isinstance(argument, ast.Constant) else "")
     return names

@@ -2,6 +2,7 @@
 
 import ast
 import configparser
+import os
 import re
 import subprocess
 import sys
@@ -14,15 +15,20 @@ SKIPPED = {"build", "dist", "data", "runs", "demo-run", "_build", "generated"}
 
 
 def text_files():
-    for path in sorted(ROOT.rglob("*")):
-        parts = path.relative_to(ROOT).parts
-        hidden = any(p.startswith(".") and p != ".ci" for p in parts)
-        apart = hidden or SKIPPED & {*parts[:2]} or parts[0].endswith(".egg-info")
-        if not apart and path.is_file() and (path.suffix in SUFFIXES or path.name == "Makefile"):
-            yield path
+    for folder, folders, names in os.walk(ROOT):
+        depth = len(Path(folder).relative_to(ROOT).parts)
+        skipped = SKIPPED if depth < 2 else set()
+        folders[:] = [  # the others hold tens of thousands of files
+            name for name in folders
+            if name not in skipped and not name.endswith(".egg-info")
+            and (name == ".ci" or not name.startswith("."))
+        ]  # fmt: skip
+        for path in (Path(folder, name) for name in names if not name.startswith(".")):
+            if path.suffix in SUFFIXES or path.name == "Makefile":
+                yield path
 
 
-FILES = list(text_files())
+FILES = sorted(text_files())
 CODE = [path for path in FILES if path.suffix == ".py"]
 LIBRARY = [path for path in CODE if path.is_relative_to(ROOT / "dpsvi")]
 COMMANDS = ("__main__.py",)  # these write to the terminal

@@ -23,7 +23,7 @@ from dpsvi.training.ledger import Ledger
 from dpsvi.training.state import State
 
 INSTANT = Network(0.0, np.inf)
-N, PASSES = 800, 6  # documents, of which a step has 10
+N, PASSES = 800, 4  # documents, of which a step has 10
 STARS = [name for name in strategies.names() if strategies.get(name).topology == "star"]
 PEERS = [name for name in strategies.names() if name not in STARS]
 every_strategy = pytest.mark.parametrize("strategy", strategies.names())

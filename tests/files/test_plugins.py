@@ -158,9 +158,9 @@ def test_a_model_that_cannot_be_read_stops_no_other(tmp_path, tosses, module, so
     )  # fmt: skip
     assert done.returncode == 0 and said in done.stderr and "it is left out" in done.stderr
     assert "Traceback" not in done.stderr
-    code = "import dpsvi; dpsvi.DPSVILDA; assert 'wrong' not in dpsvi.models.names()"
-    assert with_it(tmp_path, "-c", code).returncode == 0
-    done = with_it(tmp_path, "-c", "from dpsvi import models; models.get('wrong')")
+    code = "import dpsvi; dpsvi.DPSVILDA; assert 'wrong' not in dpsvi.models.names(); print(1)"
+    done = with_it(tmp_path, "-c", f"{code}; dpsvi.models.get('wrong')")
+    assert done.stdout == "1\n" and done.returncode == 1
     assert "ContractError: " in done.stderr and "'wrong'" in done.stderr
 
 

@@ -15,7 +15,6 @@ import weakref
 from contextlib import ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 
@@ -34,9 +33,23 @@ from dpsvi.files.launcher import launched_rank
 _SLOW = 0.05  # seconds a turn
 
 
+@contextmanager
+def _instead(part, name, value):
+    """Another value for a name of a class or module; ``unittest.mock`` would load much more."""
+    before = vars(part).get(name)  # None where a class inherits it
+    setattr(part, name, value)
+    try:
+        yield
+    finally:
+        if before is None:
+            delattr(part, name)
+        else:
+            setattr(part, name, before)
+
+
 def _on(ranks, part, name, function):
     """A context in which a function of `part` is another one, on these ranks alone."""
-    return patch.object(part, name, function) if launched_rank() in ranks else nullcontext()
+    return _instead(part, name, function) if launched_rank() in ranks else nullcontext()
 
 
 @contextmanager
@@ -56,21 +69,21 @@ def slow_until(path):
         wait()
         return gossip(self, *given)
 
-    with patch.object(Worker, "turn", turn_of_a_worker), patch.object(Peer, "turn", turn_of_a_peer):
+    with _instead(Worker, "turn", turn_of_a_worker), _instead(Peer, "turn", turn_of_a_peer):
         yield
 
 
 @contextmanager
 def shared_from(n_bytes):
     """Ranks of one host share messages and rows that are as long as this."""
-    with patch.object(messages, "SHARED_FROM", n_bytes):
+    with _instead(messages, "SHARED_FROM", n_bytes):
         yield
 
 
 @contextmanager
 def chunks_of(n_bytes):
     """Longer messages go in several, as those beyond 1 GiB do."""
-    with patch.object(chunks, "CHUNK", n_bytes):
+    with _instead(chunks, "CHUNK", n_bytes):
         yield
 
 
@@ -293,7 +306,7 @@ def nan_after(epoch):
             event.state.shared.rows[:] = np.nan
         return ended
 
-    with patch.object(Monitor, "__call__", poison):
+    with _instead(Monitor, "__call__", poison):
         yield
 
 
@@ -309,7 +322,7 @@ def killed_after(epoch):
             os.kill(os.getpid(), signal.SIGKILL)
         return observe(self, event)
 
-    with patch.object(Monitor, "__call__", kill):
+    with _instead(Monitor, "__call__", kill):
         yield
 
 
@@ -327,8 +340,8 @@ def rows_come_by(way):
         return read(self, grant, sent)
 
     with (
-        patch.object(channel.Channel, "_read_note", look_at_messages),
-        patch.object(Worker, "_read", look_at_rows),
+        _instead(channel.Channel, "_read_note", look_at_messages),
+        _instead(Worker, "_read", look_at_rows),
     ):
         yield
     assert "in_place" in seen and seen & {"window", "rows"} <= {way}, seen

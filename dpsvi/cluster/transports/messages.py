@@ -7,6 +7,7 @@ from, and read where they arrive: the same memory, within a host.  Nothing is pi
 from __future__ import annotations
 
 import json
+import math
 import threading
 from typing import NamedTuple
 
@@ -119,7 +120,7 @@ class Pool:
             shape, dtype = array if isinstance(array, tuple) else (array.shape, array.dtype)
             dtype = np.dtype(dtype)
             layout[name] = (n_bytes, tuple(shape), dtype)
-            n_bytes += -(-int(np.prod(shape)) * dtype.itemsize // _ALIGN) * _ALIGN
+            n_bytes += -(-math.prod(shape) * dtype.itemsize // _ALIGN) * _ALIGN
         buffer = self.take(n_bytes)
         views = {name: _view(buffer, *place) for name, place in layout.items()}
         for name, array in arrays.items():
@@ -165,5 +166,5 @@ def deliver(message: Message, sender: Pool, receiver: Pool) -> Message:
 
 
 def _view(buffer, offset, shape, dtype):
-    size = int(np.prod(shape)) * dtype.itemsize
+    size = math.prod(shape) * dtype.itemsize
     return buffer.bytes[offset : offset + size].view(dtype).reshape(shape)

@@ -24,7 +24,7 @@ from dpsvi.training.checkpoint import read_newest
 pytestmark = [pytest.mark.fault, pytest.mark.mpi]
 ULFM = ["--with-ft", "ulfm"]
 OPENMPI = needs("openmpi")
-PASSES = 40  # of fits that go on to the end: as many as the fit without faults makes
+PASSES = 20  # of fits that go on to the end: as many as the fit without faults makes
 PATIENT = ["--silent-seconds", "600"]  # what ends sooner has not waited for this
 
 
@@ -139,7 +139,7 @@ def test_a_program_ends_when_rank_0_is_frozen(kind, corpus_file, tmp_path):
 @pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("rank", [0, 2])
 def test_without_ulfm_a_death_ends_the_job_and_it_resumes(kind, rank, corpus_file, tmp_path,
-                                                          held_out):  # fmt: skip
+                                                          held_out, ranks):  # fmt: skip
     """At once, not with 0; then with other numbers of ranks and threads to the end."""
     out = tmp_path / "run"
     given = arguments(corpus_file, out, PASSES, "--checkpoint-seconds", "0.3", *PATIENT)
@@ -152,8 +152,7 @@ def test_without_ulfm_a_death_ends_the_job_and_it_resumes(kind, rank, corpus_fil
     assert run.err.strip(), "the cause is printed"
     step = read_newest(out).meta["step"]
     assert 0 < step < PASSES * STEPS_A_PASS
-    again = launch(kind, 2, *faulty({}, "dpsvi", "resume", out, "--threads", "2"))
-    assert again.wait() == 0, again.err
+    ranks(kind, 2, "dpsvi", "resume", out, "--threads", "2")
     assert perplexity(out, corpus_file) < 1.01 * held_out
     assert json.loads((out / "model.json").read_text())["step"] == PASSES * STEPS_A_PASS
     steps = [json.loads(line)["step"] for line in (out / "metrics.jsonl").open()]
@@ -460,12 +459,12 @@ def test_a_killed_fit_resumes_bit_for_bit(engine, corpus_file, tmp_path):
 
     Each time between two checkpoints: what was done since the first of them is done again.
     """
-    often = ["--checkpoint-seconds", "1e-9", "--evaluate-every", "5", "--engine", engine]
+    often = ["--checkpoint-seconds", "1e-9", "--evaluate-every", "2", "--engine", engine]
     whole, out = tmp_path / "whole", tmp_path / "killed"
-    assert fit_alone(*arguments(corpus_file, whole, PASSES, *often)).returncode == 0
-    first = arguments(corpus_file, out, PASSES, *often, faults={"killed_after": 11})
-    again = faulty({"killed_after": 28}, "dpsvi", "resume", out)
-    for command, passes in ((first, (10, 15)), (again, (25, 30))):
+    assert fit_alone(*arguments(corpus_file, whole, 12, *often)).returncode == 0
+    first = arguments(corpus_file, out, 12, *often, faults={"killed_after": 3})
+    again = faulty({"killed_after": 7}, "dpsvi", "resume", out)
+    for command, passes in ((first, (2, 4)), (again, (6, 8))):
         assert fit_alone(*command).returncode == -signal.SIGKILL
         assert passes[0] < read_newest(out).meta["step"] / STEPS_A_PASS < passes[1]
     done = fit_alone(*faulty({}, "dpsvi", "resume", out))

@@ -8,7 +8,7 @@ import pytest
 import tools
 from tools.lda_cases import mass
 from tools.lda_fits import arguments, go_on, lost
-from tools.mpiexec import EVERY_MPI, launch, needs, until
+from tools.mpiexec import EVERY_MPI, faulty, launch, needs, until
 
 from dpsvi import DPSVILDA, load_corpus
 
@@ -116,5 +116,5 @@ def test_a_killed_job_is_resumed(corpus_file, tmp_path):
     run.end()
     run.wait()
     go_on(out)
-    again = launch("openmpi", 4, "-m", "dpsvi", "resume", out)
+    again = launch("openmpi", 4, *faulty({}, "dpsvi", "resume", out))
     check(again, out, corpus_file)

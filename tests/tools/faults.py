@@ -154,6 +154,15 @@ def signalled_late(ranks):
 
 
 @contextmanager
+def patient(seconds):
+    """A peer that has ended waits for so long until all that it has said is heard."""
+    from dpsvi.cluster.ranks import others
+
+    with _instead(others, "_CLOSE_SECONDS", seconds):
+        yield
+
+
+@contextmanager
 def late(told):
     """A peer needs so many seconds more than others to be ready, as if it compiled."""
     rank, seconds = told
@@ -372,8 +381,8 @@ def killed_between_fits(told):
 _FAULTS = {
     fault.__name__: fault
     for fault in (
-        slow_until, shared_from, chunks_of, lost_while_reading, signalled, signalled_late, late,
-        late_until, slow_to_turn, at_a_turn, unreadable, killed_unread, broken, broken_when,
+        slow_until, shared_from, chunks_of, lost_while_reading, signalled, signalled_late, patient,
+        late, late_until, slow_to_turn, at_a_turn, unreadable, killed_unread, broken, broken_when,
         nan_after, killed_after, killed_between_fits, rows_come_by,
     )
 }  # fmt: skip

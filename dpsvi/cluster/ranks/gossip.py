@@ -53,7 +53,7 @@ def gossip(job: Job, here: World, heartbeat: Heartbeat | None, signals: Deferred
     except BaseException as error:
         rank.others.end(error)
         raise
-    rank.others.end()
+    rank.others.end(missed=not rank.attendance.here)
     signals.deliver()
     if rank.interrupt is not None:
         raise rank.interrupt

@@ -18,7 +18,7 @@ from dpsvi.training.signals import Deferred
 
 log = logging.getLogger(__name__)
 
-_CLOSE_SECONDS, _CLOSE_SECONDS_FAILED = 20.0, 1.0  # seconds, at most
+_CLOSE_SECONDS, _CLOSE_SECONDS_UNHEARD = 20.0, 1.0  # seconds, at most
 _APART, _LATEST = 0.5, 2.0  # seconds between two ranks that end the job, and at most
 # What a node does with these is its own to say; the rest is handled here.
 _OF_THE_FIT = {"begin", "share", "round_end", "whole", "consensus"}
@@ -107,8 +107,12 @@ class Others:
         """Sleep before :meth:`receive` is called again, the longer the longer nothing has come."""
         self._pause = self.channel.rest(self._pause)
 
-    def end(self, error: BaseException | None = None) -> None:
-        """Say the last words: to ranks that were silent, to all where the fit has failed here."""
+    def end(self, error: BaseException | None = None, missed: bool = False) -> None:
+        """Say the last words: to ranks that were silent, to all where the fit has failed here.
+
+        Where this rank has `missed` the fit, the others need not look at what it has said, and MPI
+        may keep that until they do.
+        """
         if self.channel is None:
             return
         if self.here.rank == 0:
@@ -119,7 +123,8 @@ class Others:
             self.notify(
                 self.live, {"kind": "failed", "reason": str(error)[:LONGEST], "diverged": diverged}
             )
-        self.channel.close(_CLOSE_SECONDS if error is None else _CLOSE_SECONDS_FAILED)
+        heard = error is None and not missed
+        self.channel.close(_CLOSE_SECONDS if heard else _CLOSE_SECONDS_UNHEARD)
 
     def _take(self, rank, header):
         kind = header["kind"]

@@ -24,11 +24,11 @@ def score(corpus_file):
     return lambda out: DPSVILDA.load(out).perplexity(corpus) / serial.perplexity(corpus)
 
 
-def begin(kind, corpus_file, out, strategy, *more, passes=PASSES, options=()):
+def begin(kind, corpus_file, out, strategy, *more, passes=PASSES, options=(), faults=None):
     """A fit of three ranks, of which rank 2 is late: the others are at work when this returns."""
     given = arguments(
         corpus_file, out, passes, "--strategy", strategy, "--grace-seconds", "0.5", *more,
-        faults={"late_until": [2, f"{out}.ready"]},
+        faults={"late_until": [2, f"{out}.ready"], **(faults or {})},
     )  # fmt: skip
     run = launch(kind, 3, *given, options=options)
     until(lambda: training(out) or run.process.poll() is not None)
@@ -68,9 +68,12 @@ def test_a_late_rank_joins(kind, strategy, corpus_file, tmp_path, score):
 @pytest.mark.parametrize("kind", EVERY_MPI)
 @pytest.mark.parametrize("strategy", ["decay", "push_sum"])
 def test_a_rank_that_is_ready_after_the_end(kind, strategy, corpus_file, tmp_path):
-    """The others have made all steps; the fit ends when it has what they came to."""
+    """The others have made all steps; the fit ends when it has what they came to.
+
+    It does not wait until somebody hears what it has to say: they have gone.
+    """
     out = tmp_path / "run"
-    run = begin(kind, corpus_file, out, strategy, passes=2)
+    run = begin(kind, corpus_file, out, strategy, passes=2, faults={"patient": 600})
     go_on(out)
     until(lambda: json.loads((out / "metrics.jsonl").read_text().splitlines()[-1])["step"] >= 190)
     (tmp_path / "run.ready").touch()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Self
@@ -23,7 +22,7 @@ from dpsvi.training.checkpoint import (
     read_newest,
     restore,
 )
-from dpsvi.training.items import are_equal, count, fingerprint
+from dpsvi.training.items import are_equal, count, digest_names, fingerprint
 from dpsvi.training.job import Job, Snapshot
 from dpsvi.training.ledger import Ledger
 from dpsvi.training.signals import Deferred
@@ -102,9 +101,10 @@ class Training(RunParameters):
         names = getattr(self, "vocabulary_", None)
         if names is None:
             names = getattr(self, "feature_names_in_", None)
-        listed = None if names is None else "\n".join(map(str, names))
-        named = listed and hashlib.sha256(listed.encode("utf-8", "replace")).hexdigest()
-        self._data = {**fingerprint(items), "names": named}
+        self._data = {
+            **fingerprint(items), "names": digest_names(() if names is None else names),
+            "labels": digest_names(*self._labels_in_data()),
+        }  # fmt: skip
         if self._checkpoint is None:
             return
         path, then = self._checkpoint.path, self._checkpoint.meta["fit"].get("data")
@@ -125,8 +125,13 @@ class Training(RunParameters):
                 f"{path}: {what}: as many {self._items}, but their numbers, their order or their "
                 "weights differ"
             )
-        if None not in (named, then["names"]) and named != then["names"]:
-            raise ModelFormatError(f"{path}: {what}: words or columns have other names")
+        for kind, said in (("names", "words or columns"), ("labels", "groups or classes")):
+            if None not in (known := {self._data[kind], then.get(kind)}) and len(known) > 1:
+                raise ModelFormatError(f"{path}: {what}: {said} have other names")
+
+    def _labels_in_data(self) -> Iterable[Iterable]:
+        """Labels of groups and of classes, which items hold as numbers."""
+        return ()
 
     def _generator(self) -> np.random.Generator:
         """One generator for the whole fit, from whatever scikit-learn accepts as a seed."""

@@ -229,6 +229,9 @@ class DPSVIHierarchicalProbit(ClassifierMixin, HierarchicalEstimator):
             raise ValueError(f"y must hold the classes {self._classes} only, it has {unknown}")
         return np.where(y == self._classes[1], 1.0, -1.0)
 
+    def _labels_in_data(self) -> tuple:
+        return *super()._labels_in_data(), self._classes
+
     def _start(self, items, total, rng):
         X, signs, weight = self._rows(items)
         n_groups = count(items)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,19 @@ def are_equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
         return False
     apart = np.abs(np.subtract(one["sums"], other["sums"]))
     return bool((apart <= _ROUNDING * np.array(one["sizes"])).all())
+
+
+def digest_names(*several: Iterable) -> str | None:
+    """What tells names from others, or labels, also in another order; None where there are none.
+
+    Numbers are the same of whatever type they are.
+    """
+    names = [
+        str(float(name)) if isinstance(name, (int, float, np.number)) else str(name)
+        for names in several for name in names
+    ]  # fmt: skip
+    listed = "\n".join(names).encode("utf-8", "replace")
+    return hashlib.sha256(listed).hexdigest() if names else None
 
 
 def _blocks(array: np.ndarray) -> list[np.ndarray]:

@@ -7,7 +7,13 @@ import shutil
 import numpy as np
 import pytest
 
-from dpsvi import DPSVILDA, DPSVIGaussianMixture, DPSVIHierarchicalRegressor, as_corpus
+from dpsvi import (
+    DPSVILDA,
+    DPSVIGaussianMixture,
+    DPSVIHierarchicalProbit,
+    DPSVIHierarchicalRegressor,
+    as_corpus,
+)
 from dpsvi.errors import ModelFormatError
 from dpsvi.training.checkpoint import CheckpointFolder, newest_name, read_newest
 from dpsvi.training.items import are_equal, dense_items, fingerprint
@@ -68,6 +74,24 @@ def test_words_of_other_names_are_other_data(tmp_path):
     with pytest.raises(ModelFormatError, match="words or columns have other names"):
         again.resume(as_corpus(counts, ("sun", "snow", "rain")))
     assert again.resume(counts).n_iter_ == 3, "without names the numbers tell"
+
+
+def test_labels_of_other_names_are_other_data(tmp_path, rng):
+    """Of groups and classes, which a fit knows as numbers only."""
+    X, groups, y = rng.normal(size=(60, 1)), np.repeat([1, 2, 3], 20), np.tile([0, 1], 30)
+    for i, (estimator, other) in enumerate((
+        (DPSVIHierarchicalRegressor, {"groups": groups + 1}),
+        (DPSVIHierarchicalRegressor, {"groups": np.repeat(["a", "b", "c"], 20)}),
+        (DPSVIHierarchicalProbit, {"groups": groups + 1}),
+        (DPSVIHierarchicalProbit, {"y": y + 1}),
+    )):  # fmt: skip
+        settings = dict(checkpoint_dir=tmp_path / str(i), checkpoint_seconds=0.0, random_state=0)
+        given = {"X": X, "y": y, "groups": groups}
+        estimator(max_iter=2, **settings).fit(**given)
+        again = estimator(max_iter=3, **settings)
+        with pytest.raises(ModelFormatError, match="groups or classes have other names"):
+            again.resume(**given | other)
+        assert again.resume(**given | {"groups": groups.astype(float)}).n_iter_ == 3
 
 
 @pytest.mark.parametrize("size", [7, 5_000, 500_000])

@@ -179,6 +179,10 @@ class HierarchicalEstimator(ArrayEstimator):
         self._training = labels, items  # see `_fitted`
         return items
 
+    def _labels_in_data(self) -> tuple:
+        labels, _ = self._training
+        return () if labels is None else (labels,)
+
     @property
     def _n_constants(self) -> int:
         """Columns before those of the features: 1 with an intercept, else 0."""

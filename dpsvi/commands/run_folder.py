@@ -120,6 +120,8 @@ class RunFolder:
             self._refuse_or_settle()
             self._begin()
         except BaseException:
+            if self._before:
+                self._before.put_back()
             self._lock.release()
             raise
         return self

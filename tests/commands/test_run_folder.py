@@ -189,6 +189,19 @@ def test_resume_refuses_what_its_engine_would_ignore(data, monkeypatch, capsys):
     assert "--workers is for --engine simulated" in capsys.readouterr().err
 
 
+def test_what_was_set_aside_comes_back_at_once_where_no_log_can_be_opened(data, monkeypatch):
+    assert fit(data, "good.npy") == 0
+    before = content(data / "run")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("dpsvi.commands.run_folder.log_to", full)
+    with pytest.raises(OSError, match="No space left"):
+        RunFolder(data / "run", overwrite=True).__enter__()
+    assert content(data / "run") == before
+
+
 @pytest.mark.parametrize("command", ["fit", "resume"])
 def test_what_a_killed_overwrite_had_set_aside_is_protected(command, data, monkeypatch, capsys):
     """It comes back at the next look at the folder, be it to refuse, and can be resumed."""

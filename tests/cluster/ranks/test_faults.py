@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tools.lda_fits import STEPS_A_PASS, arguments, go_on, lose, lost, training
+from tools import lda_fits as fits
+from tools.lda_fits import STEPS_A_PASS, TOPICS, go_on, lose, lost, training
 from tools.mpiexec import EVERY_MPI, faulty, launch, needs, until
 
 from dpsvi import DPSVILDA, load_corpus
@@ -28,11 +29,15 @@ PASSES = 20  # of fits that go on to the end: as many as the fit without faults 
 PATIENT = ["--silent-seconds", "600"]  # what ends sooner has not waited for this
 
 
+def arguments(*given, faults=None):
+    return fits.arguments(*given, topics=TOPICS, faults=faults)
+
+
 @pytest.fixture(scope="module")
 def held_out(corpus_file):
     """Perplexity of a fit without faults on documents that no fit sees is not needed: the known
     corpus is small enough to score whole."""
-    lda = DPSVILDA(5, max_iter=PASSES, batch_size=4, random_state=0).fit(corpus_file)
+    lda = DPSVILDA(TOPICS, max_iter=PASSES, batch_size=4, random_state=0).fit(corpus_file)
     return lda.perplexity(load_corpus(corpus_file))
 
 

@@ -13,7 +13,7 @@ from dpsvi import DPSVILDA, load_corpus
 from dpsvi.training.checkpoint import read_newest
 
 pytestmark = [pytest.mark.fault, pytest.mark.mpi]
-PASSES = 20
+PASSES = 40
 
 
 @pytest.fixture(scope="module")

@@ -3,16 +3,12 @@
 import signal
 
 import pytest
-from tools.lda_fits import arguments, lose
+from tools.lda_fits import TOPICS, arguments, lose
 from tools.mpiexec import EVERY_MPI, launch, needs
 
 from dpsvi import DPSVILDA, load_corpus
 
 pytestmark = [pytest.mark.fault, pytest.mark.mpi]
-
-# More than the five that the corpus has: with five, the moment in which a rank is lost can decide
-# whether a fit finds all of them or ends in a worse optimum, which says nothing about the loss.
-TOPICS = 8
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +24,7 @@ def score(corpus_file):
 def test_killed(strategy, corpus_file, tmp_path, score):
     """It is named, the others go on, in rounds or not, and come as far."""
     out = tmp_path / "run"
-    given = arguments(corpus_file, out, 40, "--topics", TOPICS, "--strategy", strategy)
+    given = arguments(corpus_file, out, 40, "--strategy", strategy, topics=TOPICS)
     run = launch("openmpi", 4, *given, options=["--with-ft", "ulfm"])
     lose(run, out, 2)
     assert run.wait() == 0, run.err
@@ -41,7 +37,7 @@ def test_frozen_in_a_round(kind, corpus_file, tmp_path, score):
     """All others wait for it, no longer than `silent_seconds`."""
     out = tmp_path / "run"
     given = arguments(
-        corpus_file, out, 40, "--topics", TOPICS, "--strategy", "local_sgd", "--silent-seconds", "3"
+        corpus_file, out, 40, "--strategy", "local_sgd", "--silent-seconds", "3", topics=TOPICS
     )
     run = launch(kind, 4, *given)
     lose(run, out, 3, signal.SIGSTOP)

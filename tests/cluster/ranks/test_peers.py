@@ -8,7 +8,7 @@ import signal
 
 import pytest
 from tools import lda_fits as fits
-from tools.lda_fits import STEPS_A_PASS, go_on, lose, lost, training
+from tools.lda_fits import STEPS_A_PASS, TOPICS, go_on, lose, lost, training
 from tools.mpiexec import EVERY_MPI, faulty, launch, needs, until
 
 from dpsvi import DPSVILDA, load_corpus
@@ -19,12 +19,12 @@ PASSES = 20  # of fits that go on to the end: as many as the fit in one process 
 
 
 def arguments(*given, faults=None):
-    return fits.arguments(*given, "--strategy", "push_sum", faults=faults)
+    return fits.arguments(*given, "--strategy", "push_sum", topics=TOPICS, faults=faults)
 
 
 @pytest.fixture(scope="module")
 def serial(corpus_file):
-    lda = DPSVILDA(5, max_iter=PASSES, batch_size=4, random_state=0).fit(corpus_file)
+    lda = DPSVILDA(TOPICS, max_iter=PASSES, batch_size=4, random_state=0).fit(corpus_file)
     return lda.perplexity(load_corpus(corpus_file))
 
 

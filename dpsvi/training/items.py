@@ -14,6 +14,7 @@ from dpsvi.kernels.jit import as_items, kernel
 _BLOCKS, _BLOCK = 64, 4096  # of numbers that tell arrays apart
 # Each number counts by its place, between 1 and 2, so that another order is noticed.
 _BY_PLACE = 1 + np.arange(_BLOCK) * (np.sqrt(5) - 1) / 2 % 1
+_NUMBERS = int, float, np.number, np.bool_
 _ROUNDING = 1e-6  # of a sum of absolute values: another type, or processor, of the same data
 
 
@@ -63,10 +64,10 @@ def are_equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
 def digest_names(*several: Iterable) -> str | None:
     """What tells names from others, or labels, also in another order; None where there are none.
 
-    Numbers are the same of whatever type they are.
+    Numbers are the same of whatever type they are, and so are their hashes.
     """
     names = [
-        str(float(name)) if isinstance(name, (int, float, np.number)) else str(name)
+        f"number {hash(name)}" if isinstance(name, _NUMBERS) else str(name)
         for names in several for name in names
     ]  # fmt: skip
     listed = "\n".join(names).encode("utf-8", "replace")

@@ -87,6 +87,7 @@ class RunFolder:
             self._refuse_or_settle()
 
     def _refuse_or_settle(self):
+        self._before.undo()
         if self._before:  # of a process that was killed
             self._settle(failed=True)
         if self.resume:
@@ -120,8 +121,6 @@ class RunFolder:
             self._refuse_or_settle()
             self._begin()
         except BaseException:
-            if self._before:
-                self._before.put_back()
             self._lock.release()
             raise
         return self
@@ -135,9 +134,14 @@ class RunFolder:
             self._forget_after_checkpoint()
         else:
             self._before.take()
-        self._metrics = open(self.path / "metrics.jsonl", mode, encoding="utf-8")
-        self._log = log_to(self.path, "run.log", mode)
-        self._log.__enter__()
+        try:
+            self._metrics = open(self.path / "metrics.jsonl", mode, encoding="utf-8")
+            self._log = log_to(self.path, "run.log", mode)
+            self._log.__enter__()
+        except BaseException:
+            if self._before:
+                self._before.put_back()
+            raise
 
     def __exit__(self, *error):
         try:

@@ -126,7 +126,8 @@ class Training(RunParameters):
                 "weights differ"
             )
         for kind, said in (("names", "words or columns"), ("labels", "groups or classes")):
-            if None not in (known := {self._data[kind], then.get(kind)}) and len(known) > 1:
+            before, now = then.get(kind), self._data[kind]
+            if None not in (before, now) and before != now:
                 raise ModelFormatError(f"{path}: {what}: {said} have other names")
 
     def _labels_in_data(self) -> Iterable[Iterable]:

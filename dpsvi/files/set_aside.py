@@ -25,18 +25,32 @@ class SetAside:
 
     def __init__(self, folder: Path):
         self.folder, self.path = folder, folder / ".replaced"
+        self._taking = folder / ".replacing"  # what is there was not all set aside yet
 
     def __bool__(self):
         """Whether anything is set aside."""
         return self.path.exists()
 
     def take(self) -> None:
-        """Set aside what is there."""
+        """Set aside what is there: all of it, or nothing where that fails."""
         old = [name for name in FILES if (self.folder / name).exists()]
-        if old:
-            self.path.mkdir()
-        for name in old:
-            os.replace(self.folder / name, self.path / name)
+        if not old:
+            return
+        self._taking.mkdir()
+        try:
+            for name in old:
+                os.replace(self.folder / name, self._taking / name)
+            os.replace(self._taking, self.path)
+        except BaseException:
+            self.undo()
+            raise
+
+    def undo(self) -> None:
+        """Bring back what was not all set aside: no other run had begun."""
+        if self._taking.exists():
+            for path in self._taking.iterdir():
+                os.replace(path, self.folder / path.name)
+            self._taking.rmdir()
 
     def put_back(self) -> None:
         """Remove what a run has left since, and bring back what was there before."""

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 from dpsvi.__main__ import main
 from dpsvi.commands.run_folder import RunFolder
 from dpsvi.errors import DivergedError
+from dpsvi.files.set_aside import SetAside
 
 SETTINGS = {"name": "hmm"}
 
@@ -199,6 +201,29 @@ def test_what_was_set_aside_comes_back_at_once_where_no_log_can_be_opened(data, 
     monkeypatch.setattr("dpsvi.commands.run_folder.log_to", full)
     with pytest.raises(OSError, match="No space left"):
         RunFolder(data / "run", overwrite=True).__enter__()
+    assert content(data / "run") == before
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_all_is_set_aside_or_nothing(data, killed, monkeypatch):
+    """Where one file cannot be moved, those that were come back; of a killed process, later."""
+    assert fit(data, "good.npy") == 0
+    before, moved = content(data / "run"), []
+
+    def fail_at_the_third(source, target):
+        moved.append(source)
+        if len(moved) == 3:
+            raise OSError(errno.EIO, "Input/output error")
+        os.rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dpsvi.files.set_aside.os.replace", fail_at_the_third)
+        if killed:
+            patch.setattr(SetAside, "undo", lambda self: None)
+        with pytest.raises(OSError, match="Input/output"):
+            RunFolder(data / "run", overwrite=True).__enter__()
+    assert (content(data / "run") == before) != killed
+    assert fit(data, "good.npy") == 2, "there is a model"
     assert content(data / "run") == before
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from tools.mpiexec import faulty, until
 
 STEPS_A_PASS = 95  # batches of 4 of the 380 documents that are not held out
-# More than the five that the corpus has: with five, the moment in which a rank is lost can decide
-# whether a fit finds all of them or ends in a worse optimum, which says nothing about the loss.
+# Of short fits, more than the five that the corpus has: with five, the moment in which a rank is
+# lost can decide whether all of them are found, which says nothing about the loss.
 TOPICS = 8
 
 

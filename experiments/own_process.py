@@ -1,4 +1,4 @@
-"""Python code in a process of its own, whose compiled code nobody else finds.
+"""Python code in a process of its own.
 
 What is compiled in, such as a constant of a kernel, can only be changed like this.
 """
@@ -11,10 +11,13 @@ import sys
 import tempfile
 
 
-def run(code: str) -> str:
-    """What `code` prints; raises CalledProcessError if it fails."""
+def run(code: str, changed: bool = True) -> str:
+    """What `code` prints; raises CalledProcessError if it fails.
+
+    Where it has `changed` what kernels are compiled from, nobody else finds the compiled code.
+    """
     with tempfile.TemporaryDirectory() as cache:
+        env = os.environ | ({"NUMBA_CACHE_DIR": cache} if changed else {})
         return subprocess.run(
-            [sys.executable, "-c", code], env=os.environ | {"NUMBA_CACHE_DIR": cache}, text=True,
-            stdout=subprocess.PIPE, check=True,
-        ).stdout  # fmt: skip
+            [sys.executable, "-c", code], env=env, text=True, stdout=subprocess.PIPE, check=True
+        ).stdout

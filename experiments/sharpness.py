@@ -43,9 +43,11 @@ def fit(folder: Path, sharp: float, models: list[str], seeds: int, passes: int) 
 
 def launch(folder: Path, sharp: float, *settings) -> list[dict]:
     """What :func:`fit` prints with a strength, which is compiled in."""
+    from dpsvi.kernels.collapsed import SHARP
+
     given = ", ".join(map(repr, (sharp, *settings)))
     code = "from pathlib import Path; import experiments.sharpness as s; "
-    printed = own_process.run(f"{code}s.fit(Path({str(folder)!r}), {given})")
+    printed = own_process.run(f"{code}s.fit(Path({str(folder)!r}), {given})", sharp != SHARP)
     return [json.loads(line) for line in printed.splitlines()]
 
 

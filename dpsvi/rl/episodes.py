@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsvi.kernels.jit import copy
 from dpsvi.rl import generator
 from dpsvi.rl.environments import name_of, opened
 from dpsvi.rl.layers import forward, sizes
@@ -41,7 +42,7 @@ def episodes(theta, hyper, random, greedy, returns, lengths, states):
         total, age, last, over = 0.0, 0, 0, False
         while not over:
             if number == 0 and age < states.shape[0]:
-                states[age] = state
+                copy(state, states[age])
             observe(state, x)
             forward(theta, net, x, hidden, out, 1, 0, 1)
             if greedy:

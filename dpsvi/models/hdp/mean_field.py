@@ -158,7 +158,9 @@ def add_document(ids, phi, zeta, stats, tables):
 def explain_all(options, log_weight, items, batch, work):
     """The documents of a batch, one after the other: statistics of their words; returns tables."""
     n_columns, n_topics, real = work.stats.shape[1], log_weight.shape[0], work.stats.dtype
-    longest = (items.offsets[batch + 1] - items.offsets[batch]).max()
+    longest = 0
+    for d in batch:
+        longest = max(longest, items.offsets[d + 1] - items.offsets[d])
     truncation = options.truncation
     block, basis = np.empty((longest, n_columns), real), np.empty((longest, n_columns), real)
     phi, zeta = np.empty((longest, truncation), real), np.empty((truncation, n_columns), real)
@@ -173,7 +175,7 @@ def explain_all(options, log_weight, items, batch, work):
         most = min(truncation, max(1, int(np.ceil(counts.sum()))))  # each table has a token
         for i in range(n):
             work.ids[i] = work.slot[items.index[start + i]]
-            block[i] = work.expected[work.ids[i]]
+            copy(work.expected[work.ids[i]], block[i])
         largest_topics(
             block[:n], counts, n_topics, basis[:n], positions[:n], vectors, ratio[:n], zeta[:most]
         )

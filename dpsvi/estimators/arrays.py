@@ -201,7 +201,8 @@ class ArrayEstimator(SVIEstimator):
         shape = np.broadcast_shapes(lam.shape, prior.shape)
         if not lam.size or lam.ndim != 2 or shape != lam.shape:
             raise ValueError(f"parameters of shape {lam.shape}, their prior of {prior.shape}")
-        model = self._model(lam.shape, prior, arrays.pop("hyper"))
+        # Those of a mapped pickle are read-only, and kernels are compiled for those that are not.
+        model = self._model(lam.shape, prior, np.array(arrays.pop("hyper")))
         if not np.isfinite(lam).all():
             raise ValueError("parameters are NaN or infinite")
         clock = {"step": meta["step"], "items": meta["items"]}

@@ -17,7 +17,7 @@ import importlib.util
 import logging
 import pkgutil
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 
 from dpsvi.errors import ContractError
 
@@ -95,13 +95,19 @@ def _said(package: str, name: str) -> str:
 
 
 @cache
+def _offered() -> EntryPoints:
+    """Entry points of all installed packages: to read their files takes long, where many are."""
+    return entry_points()
+
+
+@cache
 def _entries(package: str) -> dict[str, EntryPoint]:
     """Name -> entry point of an installed package.
 
     One of several of a name is left out, or one whose name we have, and the log says so.
     """
     ours, found = _ours(package), {}
-    for entry in entry_points(group=package):
+    for entry in _offered().select(group=package):
         taken = ours.get(entry.name) or entry.name in found and found[entry.name].value
         if taken:
             log.warning(

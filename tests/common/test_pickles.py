@@ -4,6 +4,7 @@ import copy
 import io
 import pickle
 
+import joblib
 import members
 import numpy as np
 import pytest
@@ -55,6 +56,20 @@ def test_a_copy_goes_on_alone(name):
     for parameter, value in member.others.items():
         changed = copy.deepcopy(copy.deepcopy(model).set_params(**{parameter: value}))
         np.testing.assert_allclose(changed._state.natural(), before, rtol=1e-5, atol=1e-7)
+
+
+@every_member
+def test_one_that_is_mapped_goes_on(name, tmp_path):
+    """Arrays of a mapped file cannot be written, and kernels may be compiled for others alone."""
+    member, model, data = fitted(name)
+    joblib.dump(model, tmp_path / "model")
+    mapped = joblib.load(tmp_path / "model", mmap_mode="r")
+    np.testing.assert_allclose(
+        member.answer(mapped, data), member.answer(model, data), rtol=1e-5, atol=1e-7
+    )
+    same = pickle.loads(pickle.dumps(model)).partial_fit(**data)
+    found = mapped.partial_fit(**data)._state.natural()
+    np.testing.assert_array_equal(found, same._state.natural())
 
 
 @every_member

@@ -67,14 +67,33 @@ def averaged_from(schedule: Callable, turn: float) -> Callable:
 
 
 def of_parts(schedule: Callable, parts: float) -> Callable:
-    """Rates of the parts of batches that have been cut in so many: a share of each batch's rate.
+    """Rates of the parts of batches that have been cut in so many.
+
+    Together they do what the batch did: all have the same weight, and what was there before keeps
+    ``1 - rho`` of its own.  A share of the batch's rate for each would take less away, and those
+    that follow would take from those before.
+
+    Parameters
+    ----------
+    schedule : callable
+        Of whole batches; part t is one of batch ``t // parts``.
+    parts : float, >= 1
 
     Examples
     --------
-    >>> of_parts(robbins_monro(1.0, 1.0), 2)(np.array([0, 2, 6]))
-    array([0.5  , 0.25 , 0.125])
+    >>> of_parts(robbins_monro(1.0, 1.0), 2)(np.array([0, 1, 2, 3]))
+    array([1.        , 0.5       , 0.33333333, 0.25      ])
     """
-    return lambda t: np.asarray(schedule(np.asarray(t) / parts)) / parts
+    if parts == 1:
+        return schedule
+
+    def rates(t):
+        t = np.asarray(t)
+        batch = np.floor(t / parts)
+        rate = np.asarray(schedule(batch))
+        return rate / (parts * (1.0 - rate) + rate * (t - parts * batch + 1.0))
+
+    return rates
 
 
 def at_least(schedule: Callable, least: float) -> Callable:

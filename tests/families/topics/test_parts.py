@@ -116,15 +116,33 @@ def test_steps_of_a_fit_are_cut(corpora, parts, stopping):
     for model, batch in ((one, BATCH), (many, size)):
         model.fit(corpora[0])
         rates.append(model._schedule(Ledger(N, batch, 6, 0)))
-    t = np.arange(6 * N // BATCH)
-    np.testing.assert_allclose(rates[1](t * BATCH / size) * BATCH / size, rates[0](t), rtol=1e-9)
+    assert BATCH % size == 0
+    check_parts(rates[1], rates[0], BATCH // size, 6 * N // BATCH)
 
 
-@pytest.mark.parametrize("parts", [1, 2.5, 8])
-def test_the_parts_of_a_batch_have_its_rate(parts):
+def check_parts(rates, whole, parts, n):
+    """The parts of each of `n` batches do what it would: all weigh the same, and so does the old."""
+    of_parts = rates(np.arange(n * parts)).reshape(n, parts)
+    kept = np.cumprod(1 - of_parts[:, ::-1], axis=1)[:, ::-1]  # of what was there before each part
+    np.testing.assert_allclose(kept[:, 0], 1 - whole(np.arange(n)), rtol=1e-9, atol=1e-12)
+    after = np.hstack([kept[:, 1:], np.ones((n, 1))])
+    weights = np.repeat(whole(np.arange(n))[:, None] / parts, parts, axis=1)
+    np.testing.assert_allclose(of_parts * after, weights, rtol=1e-9)
+
+
+@pytest.mark.parametrize("first", [1.0, 4.0])  # a rate of 1, which forgets all, and of .38
+@pytest.mark.parametrize("parts", [1, 2, 8])
+def test_the_parts_of_a_batch_count_as_it_does(parts, first):
+    usual = averaged_from(robbins_monro(first, 0.7), 40)
+    check_parts(of_parts(usual, parts), usual, parts, 100)
+
+
+def test_batches_that_are_not_cut_evenly():
+    """Where parts are no whole number their rates are between those of one more and one less."""
     usual = averaged_from(robbins_monro(4.0, 0.7), 40)
-    t = np.arange(100)
-    np.testing.assert_allclose(of_parts(usual, parts)(t * parts), usual(t) / parts, rtol=1e-12)
+    t = np.arange(200)
+    found, fewer, more = (of_parts(usual, parts)(t * parts) for parts in (2.5, 2, 3))
+    assert np.all((more < found) & (found < fewer))
 
 
 def test_the_last_third_is_averaged():

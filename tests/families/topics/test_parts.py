@@ -121,13 +121,13 @@ def test_steps_of_a_fit_are_cut(corpora, parts, stopping):
 
 
 def check_parts(rates, whole, parts, n):
-    """The parts of each of `n` batches do what it would: all weigh the same, and so does the old."""
-    of_parts = rates(np.arange(n * parts)).reshape(n, parts)
-    kept = np.cumprod(1 - of_parts[:, ::-1], axis=1)[:, ::-1]  # of what was there before each part
+    """Parts of each of `n` batches weigh the same, together as much as it, and what was before, too."""
+    cut = rates(np.arange(n * parts)).reshape(n, parts)
+    kept = np.cumprod(1 - cut[:, ::-1], axis=1)[:, ::-1]  # of what was there before each part
     np.testing.assert_allclose(kept[:, 0], 1 - whole(np.arange(n)), rtol=1e-9, atol=1e-12)
     after = np.hstack([kept[:, 1:], np.ones((n, 1))])
     weights = np.repeat(whole(np.arange(n))[:, None] / parts, parts, axis=1)
-    np.testing.assert_allclose(of_parts * after, weights, rtol=1e-9)
+    np.testing.assert_allclose(cut * after, weights, rtol=1e-9)
 
 
 @pytest.mark.parametrize("first", [1.0, 4.0])  # a rate of 1, which forgets all, and of .38

@@ -121,7 +121,7 @@ def test_steps_of_a_fit_are_cut(corpora, parts, stopping):
 
 
 def check_parts(rates, whole, parts, n):
-    """Parts of each of `n` batches weigh the same, together as much as it, and what was before, too."""
+    """Parts of each of `n` batches weigh the same, and together as it; what was before, too."""
     cut = rates(np.arange(n * parts)).reshape(n, parts)
     kept = np.cumprod(1 - cut[:, ::-1], axis=1)[:, ::-1]  # of what was there before each part
     np.testing.assert_allclose(kept[:, 0], 1 - whole(np.arange(n)), rtol=1e-9, atol=1e-12)

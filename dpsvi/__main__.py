@@ -74,8 +74,8 @@ def _show_on_stderr(prefix: str, args) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(lambda record: record.levelno >= logging.WARNING or _is_ours(record.name))
     handler.setFormatter(Formatter("%(message)s"))
-    level = logging.INFO if launched_rank() == 0 else logging.WARNING
-    logging.basicConfig(level=level, handlers=[handler])
+    handler.setLevel(logging.INFO if launched_rank() == 0 else logging.WARNING)
+    logging.basicConfig(level=logging.INFO, handlers=[handler])  # a rank's own log has all
     usual = warnings.formatwarning
 
     def shown(message, category, *place):

@@ -81,7 +81,9 @@ class Model(NamedTuple):
         often as a batch has values: a step costs by these columns, not by all.
         ``work.stats`` need not be 0 on entry.
     common_rows : int
-        Rows, the last ones, that every step reads and changes whatever its items are.
+        Rows, the last ones, that every step reads and changes whatever its items are.  Where items
+        have an index, a step reads and changes no other rows than these and those that its items'
+        index names: workers are sent no others.
     learner : str
         Module of :mod:`dpsvi.learners` that says how statistics change the parameters: a fresh
         estimate to be mixed in at the schedule's rate (``"natural"``), changes to be summed as

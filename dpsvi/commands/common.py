@@ -280,6 +280,8 @@ def takes_arrays(args) -> bool:
         The data that were given are not of its kind.
     """
     kind, fits = model_kind(args.model)
+    if fits is None:
+        load_estimator(args.model)  # which says what it is
     arrays = fits == "arrays"
     given, other = ("data", "corpus") if arrays else ("corpus", "data")
     if getattr(args, given) is None or getattr(args, other) is not None:

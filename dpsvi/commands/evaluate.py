@@ -39,7 +39,7 @@ def _evaluate_arrays(args) -> None:
     if not hasattr(estimator, "score"):
         raise UsageError(f"{args.model}: this model has no score")
     data = read_arrays(args, estimator)
-    score = float(ask(estimator.score, data))
+    score = float(ask(estimator.score, data, args.data))
     emit(args, {"score": score, "shape": list(data["X"].shape)}, f"score {score:.6g}")
 
 
@@ -48,7 +48,7 @@ def _evaluate_topics(args) -> None:
 
     estimator = load_estimator(args.model)
     corpus = read_corpus(args, estimator)
-    with refused_as(DataFormatError):
+    with refused_as(lambda said: DataFormatError(f"{args.corpus}: {said}")):
         result = estimator.evaluate(corpus, seed=args.seed)._asdict()
         result["bound_perplexity"] = estimator.perplexity(corpus, kind="bound")
     emit(

@@ -203,7 +203,7 @@ def run(args, resume: bool = False) -> int:
     refusal = partial(_refusal, estimator, getattr(args, side.SOURCE))
     with refused_as(refusal):
         estimator.check_params()
-    with folder if first else nullcontext(), _rank_log(args):
+    with folder if first else nullcontext(), _rank_log(args, resume):
         if first:
             settings = {k: v for k, v in vars(args).items() if k not in ("run", "command")}
             folder.write_settings(
@@ -257,13 +257,13 @@ def _tell(args, side, estimator, data, folder) -> None:
     emit(args, {**result, "run_folder": str(folder.path)}, "\n".join(lines))
 
 
-def _rank_log(args):
+def _rank_log(args, resume):
     """One log a rank, if asked for."""
     if not args.log_all_ranks:
         return nullcontext()
     from dpsvi.commands.run_folder import log_to
 
-    return log_to(args.out, f"run.rank-{launched_rank()}.log")
+    return log_to(args.out, f"run.rank-{launched_rank()}.log", "a" if resume else "w")
 
 
 def _recorder(folder, estimator, side, data):

@@ -56,15 +56,15 @@ def read_arrays(args, estimator=None) -> dict:
     return data
 
 
-def ask(call, data: dict):
+def ask(call, data: dict, path):
     """What a method of a fitted estimator says of `data`, as :func:`read_arrays` returns it.
 
     Raises
     ------
     DataFormatError
-        It refuses the data.
+        It refuses the data, which are those of `path`.
     """
-    with refused_as(DataFormatError), warnings.catch_warnings():
+    with refused_as(lambda said: DataFormatError(f"{path}: {said}")), warnings.catch_warnings():
         # Columns were found by name; that they have none any more is no news.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         return call(**arguments_of(call, data))

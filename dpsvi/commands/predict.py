@@ -57,7 +57,7 @@ def answer(args, methods: tuple[str, ...], method: str | None = None) -> None:
     call = getattr(estimator, method)
     data = read_arrays(args, estimator)
     data.pop("y", None)
-    found = np.asarray(ask(call, data))
+    found = np.asarray(ask(call, data, args.data))
     write_array(args.out, found, method)
     shape = list(found.shape)
     emit(

@@ -74,10 +74,13 @@ def _settable(args: Namespace) -> set[str]:
     """Parameters that ``--set`` can give."""
     if "set" not in args:
         return set()
-    if "name" in args:
-        estimator = models.get(args.name)
-    else:
-        from dpsvi.rl import ActorCritic as estimator
+    try:
+        if "name" in args:
+            estimator = models.get(args.name)
+        else:
+            from dpsvi.rl import ActorCritic as estimator
+    except ImportError:
+        return set()  # what is said comes from its modules, which are being loaded
     return set(inspect.signature(estimator).parameters) - NOT_JSON - _NO_OPTIONS
 
 

@@ -7,6 +7,8 @@ never depends on what the compressed data claim or how repetitive they are.
 from __future__ import annotations
 
 import codecs
+import os
+import stat
 import zlib
 from collections.abc import Iterator
 from os import PathLike
@@ -55,6 +57,8 @@ def read_blocks(path: str | PathLike, max_bytes: int | None = None) -> Iterator[
     ------
     StreamError
         The gzip data are damaged, cut short, or grow beyond ``max_bytes``.
+    CorpusFormatError
+        It is a pipe or a device.
     """
     if _is_gzip(path):
         yield from _inflate(path, text_limit(path, max_bytes))
@@ -70,8 +74,13 @@ def read_lines(
 
     Parameters and errors are those of :func:`read_text`.
     """
+    return lines_of(read_text(path, encoding, max_bytes))
+
+
+def lines_of(text: str) -> list[str]:
+    """Its lines, without their ends; one that is empty where there is no text."""
     # Only "\n" ends a line: str.splitlines would also cut at rare characters inside words.
-    return read_text(path, encoding, max_bytes).removesuffix("\n").split("\n")
+    return text.removesuffix("\n").split("\n")
 
 
 def read_text(path: str | PathLike, encoding: str = "utf-8", max_bytes: int | None = None) -> str:
@@ -96,7 +105,7 @@ def read_text(path: str | PathLike, encoding: str = "utf-8", max_bytes: int | No
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        reason = f"not {encoding} ({error.reason}); name another with encoding="
+        reason = f"not {encoding} ({error.reason}); give another encoding"
         raise CorpusFormatError.at(path, line, reason) from error
     return text.removeprefix(codecs.BOM_UTF8.decode("utf-8"))
 
@@ -158,6 +167,12 @@ class LineReader:
 
 
 def _is_gzip(path):
+    mode = os.stat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # open has an error of its own for folders
+        raise CorpusFormatError(
+            f"{path}: is no file but a pipe or a device, which can be read only once: write what "
+            "comes from it into a file"
+        )
     with open(path, "rb") as file:
         return file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
 

@@ -7,7 +7,7 @@ import io
 from os import PathLike
 from pathlib import Path
 
-from dpsvi.corpus.stream import read_lines, read_text
+from dpsvi.corpus.stream import lines_of, read_text
 from dpsvi.errors import CorpusFormatError
 
 COLUMN = "text"  # of a table
@@ -29,7 +29,7 @@ def read_texts(
     Parameters
     ----------
     path, encoding, max_bytes
-        As in :func:`dpsvi.corpus.stream.read_lines`.  Line 1 of a table names the columns; texts
+        As in :func:`dpsvi.corpus.stream.read_text`.  Line 1 of a table names the columns; texts
         in quotes may hold commas, tabs and ends of lines.
     text_column : str or None
         Name of the column; ``text`` where it is None.
@@ -54,8 +54,8 @@ def read_texts(
             "files each line is a text"
         )
     else:
-        texts = read_lines(path, encoding, max_bytes)
-        texts = [] if texts == [""] else texts
+        whole = read_text(path, encoding, max_bytes)
+        texts = lines_of(whole) if whole else []
     if not texts:
         raise CorpusFormatError.at(path, 1, "there is no text")
     return texts

@@ -31,7 +31,8 @@ _ROUNDING = 0.01  # of the largest statistic; an item that is forgotten takes aw
 def check_model(estimator: Any, X: Any, y: Any = None, **others: Any) -> None:
     """Check the local step of a model of your own on a few items.
 
-    It must return how many rows it touched, name each of them once, leave ``work.slot`` as it was,
+    It must return how many rows it touched, name each of them once and no others than the items
+    name or all steps share, leave ``work.slot`` as it was,
     write nothing else than its statistics, and these must be numbers, with the sign that the model
     promises, not all 0, and the sum of what each item gives alone.  See
     :class:`dpsvi.base.Model`.
@@ -128,6 +129,7 @@ class _Checked:
                 f"must return how many rows it touched, 0 to {len(work.touched)}, returned {n!r}"
             )
         self._check_rows(work.touched[:n], work.columns[:n])
+        self._check_named(work.touched[:n], batch)
         if (work.slot != -1).any():
             raise self.error(f"leaves work.slot of row {int(np.argmax(work.slot != -1))} set")
         for now, then in zip((state.shared.rows, state.shared.totals), before, strict=True):
@@ -143,6 +145,19 @@ class _Checked:
                 raise self.error(f"names {name} {wrong.flat[0]}, there are 0 to {end - 1}")
         if not columns.size and len(np.unique(touched)) < len(touched):
             raise self.error("names a row twice: work.touched must hold each once")
+
+    def _check_named(self, touched, batch) -> None:
+        """Workers are sent no other rows, and send none back."""
+        if not len(self.items.index):
+            return  # each item may touch all
+        n_rows, common = self.state.model.shape[0], self.state.model.common_rows
+        named = np.concatenate([take(self.items, batch).index, np.arange(n_rows - common, n_rows)])
+        others = np.setdiff1d(touched, named)
+        if others.size:
+            raise self.error(
+                f"touches row {others[0]}, which is in the index of none of the items "
+                f"{batch.tolist()}, and none of the last {common}, its model's common_rows"
+            )
 
     def _statistics(self, n: int) -> np.ndarray:
         """What it has found, (n_rows, n_columns); taken away, as the engine does."""

@@ -168,7 +168,7 @@ def _places(header, columns):
         raise ValueError(f"the first line must name the columns, it looks like data: {header}")
     for role, column in columns.items():
         if header.count(column) != 1:
-            raise ValueError(f"has no column {column!r} for {role}, it has {header}")
+            raise ValueError(f"{_how_many(header, column)} for {role}, it has {header}")
     return {role: header.index(column) for role, column in columns.items()}
 
 
@@ -178,11 +178,23 @@ def _features(header, places, wanted) -> list[int]:
         found = [i for i in range(len(header)) if i not in places.values()]
         if not found:
             raise ValueError("no column is left for X")
+        names = [header[i] for i in found]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"{_how_many(header, name)}: each must have a name of its own")
         return found
     for name in wanted:
         if header.count(name) != 1:
-            raise ValueError(f"has no column {name!r}, which the model knows; it has {header}")
+            raise ValueError(
+                f"{_how_many(header, name)}, which the model knows; it has {header}"
+            )
     return [header.index(name) for name in wanted]
+
+
+def _how_many(header, name) -> str:
+    if name in header:
+        return f"has {header.count(name)} columns {name!r}"
+    return f"has no column {name!r}"
 
 
 def _number(name, text) -> float:

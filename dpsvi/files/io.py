@@ -40,7 +40,9 @@ def atomic_path(path):
             os.fsync(file.fileno())
         os.replace(temporary, path)
         _flush_folder(path.parent)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = os.fspath(path)  # a full disk is told without a name
         temporary.unlink(missing_ok=True)
         raise
 
@@ -123,10 +125,12 @@ def save_model(folder, *, kind: str, arrays: dict, meta: dict) -> None:
         "schema": SCHEMA, "kind": kind, "sha256": hashlib.sha256(payload).hexdigest(),
         "arrays": described, **meta,
     })  # fmt: skip
-    # The JSON goes last: it names the hash of the other file, so a crash in between is noticed.
-    with atomic_path(folder / "model.safetensors") as temporary:
-        temporary.write_bytes(payload)
-    write_text(folder / "model.json", text)
+    # Both are written before the first takes its name: a disk may be full.  The JSON goes last: it
+    # names the hash of the other file, so a crash in between is noticed.
+    with atomic_path(folder / "model.json") as described_in:
+        described_in.write_text(text, encoding="utf-8")
+        with atomic_path(folder / "model.safetensors") as temporary:
+            temporary.write_bytes(payload)
 
 
 def meta_text(meta: dict) -> str:

@@ -95,6 +95,8 @@ def load(path: str | PathLike[str]) -> Any:
     from dpsvi.files import io
 
     kind = io.read_meta(path)["kind"]
+    if kind == "actor_critic":
+        raise ModelFormatError(f"{path}: holds an agent, which dpsvi.rl.ActorCritic.load reads")
     if kind not in names():
         raise ModelFormatError(
             f"{path}: holds a {kind!r} model, known are {names()}; a class of your own that is no "

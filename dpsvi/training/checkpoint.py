@@ -84,8 +84,8 @@ class CheckpointFolder:
         free = shutil.disk_usage(self.path).free
         if free < 2 * n_bytes:
             raise OSError(
-                f"{self.path}: {free / 1e6:.0f} MB are free, two checkpoints need "
-                f"{2 * n_bytes / 1e6:.0f} MB"
+                f"{self.path}: {free / 1e6:.3g} MB are free, two checkpoints need "
+                f"{2 * n_bytes / 1e6:.3g} MB"
             )
 
     @property

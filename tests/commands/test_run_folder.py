@@ -148,6 +148,19 @@ def test_a_refused_resume_leaves_the_settings(data, monkeypatch, capsys):
     assert main(["resume", str(data / "run"), "--quiet"]) == 0
 
 
+def test_a_log_of_each_rank_goes_on(data, monkeypatch, caplog):
+    """As that of the run does: it tells why the run before has ended."""
+    caplog.set_level("INFO", logger="dpsvi")
+    monkeypatch.setattr(RunFolder, "drop_checkpoints", lambda self: None)
+    given = "--checkpoint-seconds", "1e-9", "--log-all-ranks"
+    assert fit(data, "good.npy", "--passes", "3", *given) == 0
+    log = data / "run/run.rank-0.log"
+    before = log.read_text()
+    again = ["resume", str(data / "run"), "--passes", "5", "--quiet", "--log-all-ranks"]
+    assert main(again) == 0
+    assert before and log.read_text().startswith(before) and len(log.read_text()) > len(before)
+
+
 def test_a_simulated_fit_goes_on_as_one(data, monkeypatch, capsys):
     cluster = "--engine", "simulated", "--workers", "3", "--checkpoint-seconds", "1e-9"
     with monkeypatch.context() as patch:

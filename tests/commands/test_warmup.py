@@ -122,3 +122,8 @@ def test_where_no_code_can_be_kept(tmp_path):
     said, error = python("-c", code, root=tmp_path, **nowhere)
     assert Path(said.strip()).parent == copy
     assert error.count("compiled code cannot be kept, so every process compiles it") == 1
+    code = "import sys\nfrom dpsvi.__main__ import main\n"
+    code += "sys.exit(main(['fit', 'lda', '--corpus', 'nowhere.txt', '--out', 'x']) != 3)"
+    _, error = python("-c", code, root=tmp_path, **nowhere)
+    assert "compiled code cannot be kept" in error and "nowhere.txt" in error
+    assert "Traceback" not in error and "Logging error" not in error

@@ -1,9 +1,11 @@
 """Texts in files: lines, or a column of a table."""
 
 import gzip
+import os
 
 import pytest
 
+from dpsvi.corpus import load_corpus
 from dpsvi.corpus.text_files import read_texts
 from dpsvi.errors import CorpusFormatError
 
@@ -15,6 +17,7 @@ LONG = "word " * 50_000  # longer than Python's csv takes by itself
     [
         ("a.txt", "one\n\ntwo, three", ["one", "", "two, three"]),
         ("a.txt", 'text\n"one"\n', ["text", '"one"']),
+        ("a.txt", "\n", [""]),
         ("a.csv", "text\none\ntwo\n", ["one", "two"]),
         ("A.CSV", "text\r\none\r\ntwo", ["one", "two"]),
         ("a.csv", 'id,text\n1,"a, b"\n2,\n\n3,"c\nd ""e"""\n', ["a, b", "", 'c\nd "e"']),
@@ -61,3 +64,12 @@ def test_any_column_can_hold_the_texts(tmp_path):
     lines.write_text("good\nbad\n")
     with pytest.raises(CorpusFormatError, match="text_column is for tables, .csv and .tsv"):
         read_texts(lines, text_column="review")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a system without named pipes")
+def test_a_pipe_is_refused_before_anything_is_lost(tmp_path):
+    """It can be read only once, and to look what it holds takes its first bytes."""
+    os.mkfifo(tmp_path / "pipe")
+    for read in (read_texts, load_corpus):
+        with pytest.raises(CorpusFormatError, match="pipe: is no file but a pipe or a device"):
+            read(tmp_path / "pipe")

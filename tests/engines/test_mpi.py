@@ -224,9 +224,12 @@ def test_an_exception_on_any_rank_ends_all(kind, rank, tmp_path):
 def test_command_line(kind, corpus_file, tmp_path):
     """One run folder, one summary, one placement line, the histogram of staleness."""
     run = launch(kind, 3, "-m", "dpsvi", "fit", "lda", "--corpus", corpus_file, "--topics", "4",
-                 "--passes", "4", "--out", tmp_path / "run", "--json")  # fmt: skip
+                 "--passes", "4", "--out", tmp_path / "run", "--json",
+                 "--log-all-ranks")  # fmt: skip
     assert run.wait() == 0, run.err
     assert json.loads(run.out)["passes"] == 4
+    for rank in range(3):
+        assert "INFO dpsvi" in (tmp_path / f"run/run.rank-{rank}.log").read_text()
     assert run.err.count("3 ranks on 1 hosts, 1 threads a rank") == 1
     assert "staleness D'" in run.err
     metrics = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").open()]

@@ -17,6 +17,7 @@ from dpsvi import (
 from dpsvi.base import Model
 from dpsvi.errors import ContractError
 from dpsvi.estimators.checking import check_local_step
+from dpsvi.kernels.jit import as_items
 from dpsvi.training.items import dense_items
 from dpsvi.training.state import State
 
@@ -136,6 +137,38 @@ def begun(local, compiled=True, n_threads=1):
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_right_one_passes(compiled):
     check_local_step(*begun(good, compiled))
+
+
+def words(local, common_rows=0):
+    """A state of a model whose items name rows 0 to 3, each two of them that follow each other."""
+    first = np.arange(20, dtype=np.int32) % 3
+    index = np.stack([first, first + 1], axis=1).ravel()
+    items = as_items(np.arange(21) * 2, index, np.ones(40), np.dtype(np.float64))
+    mine = model(local)._replace(common_rows=common_rows)
+    return State.resume(mine, np.zeros((N_ROWS, N_COLUMNS)), 1), items
+
+
+def counts_items(shared, scale, hyper, items, batch, work):
+    """Of all, in row 4."""
+    work.touched[0] = 4
+    work.stats[0, 0] += len(batch)
+    return 1
+
+
+def next_row(shared, scale, hyper, items, batch, work):
+    """Counts the second word of each item in the row behind that of its own."""
+    work.touched[0] = items.index[items.offsets[batch[0]] + 1] + 1
+    work.stats[0, 0] += len(batch)
+    return 1
+
+
+def test_rows_that_no_item_names_are_common_ones():
+    """Workers are sent no others: what a step adds to those would be lost."""
+    check_local_step(*words(counts_items, common_rows=1))
+    with pytest.raises(ContractError, match="touches row 4, which is in the index of none of the"):
+        check_local_step(*words(counts_items))
+    with pytest.raises(ContractError, match=r"touches row \d, .*none of the last 1, its model's"):
+        check_local_step(*words(next_row, common_rows=1))
 
 
 @pytest.mark.parametrize("compiled", [True, False])

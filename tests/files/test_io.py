@@ -1,9 +1,11 @@
 """Files are whole or not at all; a model comes back bit for bit, or is refused by name."""
 
+import errno
 import hashlib
 import json
 import os
 import stat
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -287,11 +289,36 @@ def test_the_data_are_on_disk_before_the_name(tmp_path, monkeypatch):
 
 def test_a_crash_between_the_two_files_is_noticed(model, monkeypatch):
     """The arrays are new, the JSON is old: together they are no model."""
-    monkeypatch.setattr(io, "write_text", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):
+    replace = os.replace
+
+    def crash(old, new):
+        if new.name == "model.json":
+            raise KeyboardInterrupt
+        replace(old, new)
+
+    monkeypatch.setattr(io.os, "replace", crash)
+    with pytest.raises(KeyboardInterrupt):
         io.save_model(model, kind="toy", arrays={"x": np.ones(2)}, meta=META)
     with pytest.raises(ModelFormatError, match="SHA-256"):
         io.load_model(model, "toy")
+
+
+@pytest.mark.parametrize(
+    ("method", "name"), [("write_bytes", "safetensors"), ("write_text", "json")]
+)
+def test_a_full_disk_leaves_the_old_model(model, monkeypatch, method, name):
+    """Whichever file it has no room for; the error names that file."""
+    before, _ = io.load_model(model, "toy")
+
+    def full(path, *_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, method, full)
+    with pytest.raises(OSError, match=f"No space left on device: '.*model.{name}'"):
+        io.save_model(model, kind="toy", arrays={"x": np.ones(2)}, meta=META)
+    after, _ = io.load_model(model, "toy")
+    assert after.keys() == before.keys()
+    assert sorted(os.listdir(model)) == ["model.json", "model.safetensors"]
 
 
 def test_json_of_numpy(tmp_path):

@@ -56,6 +56,14 @@ halved = DPSVICoins(engine="simulated", cluster=cluster, batch_size=20, max_iter
 serial = DPSVICoins(engine="serial", batch_size=20, random_state=0).fit(X)
 same = DPSVICoins(engine="calling_thread", batch_size=20, random_state=0).fit(X)
 assert np.array_equal(serial.chances_, same.chances_)
+class OneByOne(DPSVICoins):
+    _model = staticmethod(lambda *parts: DPSVICoins._model(*parts)._replace(learner="one_by_one"))
+
+settings = {"batch_size": 20, "max_iter": 5, "random_state": 0}
+for rates in ({}, {"learning_rate": 1.0}):  # of which the second forgets all at every step
+    plain, stepwise = (c(**settings, **rates).fit(X) for c in (DPSVICoins, OneByOne))
+    assert stepwise._state.model.learner == "one_by_one"
+    np.testing.assert_allclose(stepwise.chances_, plain.chances_, rtol=1e-6)
 one = VirtualCluster(n_workers=1, strategy="halved")
 half = DPSVICoins(engine="simulated", cluster=one, **batch).fit(X)
 chances = [m.chances_.tolist() for m in (exact, halved)]

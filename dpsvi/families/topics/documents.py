@@ -83,14 +83,16 @@ class Documents:
     def _count_own_words(self, texts, reset):
         if reset:
             self.vectorizer_ = clone(self.vectorizer)
-            counts = self.vectorizer_.fit_transform(texts)
-        elif hasattr(self, "vectorizer_"):
-            counts = self.vectorizer_.transform(texts)
-        else:
+        elif not hasattr(self, "vectorizer_"):
             raise ValueError(
                 "the model was fitted with a vectorizer of the user, which its file does not "
                 "hold: pass vectorizer.transform(texts) instead of texts"
             )
+        count = self.vectorizer_.fit_transform if reset else self.vectorizer_.transform
+        try:
+            counts = count(texts)
+        except AttributeError:  # of a list of words, say, where it takes strings
+            raise TypeError(f"the vectorizer cannot read texts such as {texts[0]!r:.60}") from None
         return counts, tuple(map(str, self.vectorizer_.get_feature_names_out()))
 
     def _readable(self, X, items):

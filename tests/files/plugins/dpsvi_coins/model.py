@@ -27,9 +27,7 @@ def local(shared, scale, hyper, items, batch, work):
 
 def make_model(shape, prior, hyper):
     """The model of these arrays."""
-    return Model(
-        "coins", shape, prior, hyper, local, scratch=lambda longest: 0, learner="one_by_one"
-    )
+    return Model("coins", shape, prior, hyper, local, scratch=lambda longest: 0)
 
 
 @engine_parameters("tosses")
@@ -64,7 +62,7 @@ class DPSVICoins(ArrayEstimator):
 
     def _start(self, items, total, rng):
         shape = (1, 2 * self.n_features_in_)
-        model = make_model(shape, np.full(shape, float(self.heads)), np.zeros(0))
+        model = self._model(shape, np.full(shape, float(self.heads)), np.zeros(0))
         return State.resume(model, np.zeros(shape), self._n_threads)
 
     def _fitted(self, state):

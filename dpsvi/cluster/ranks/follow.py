@@ -61,6 +61,7 @@ def _follow(job, here, pool, channel, signals) -> bool:
             raise LostRankError("rank 0, the master, is lost: its process ended")
 
     interrupt = None
+    log.info("rank %d works for rank 0, %d threads", here.rank, job.n_jobs)
     try:
         message = _serve(Worker(job, pool=pool), channel, check, here.rank)
     except KeyboardInterrupt as error:
@@ -73,6 +74,7 @@ def _follow(job, here, pool, channel, signals) -> bool:
         channel.close(1.0)
         raise
     reason = message.header["reason"] if message is not None else _NO_ANSWER
+    log.info("rank %d ends, rank 0 says: %s", here.rank, reason)
     if reason == DROPPED and interrupt is None:
         here.left = True
         log.warning("the others continue without this rank: it was silent for too long")

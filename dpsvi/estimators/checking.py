@@ -31,11 +31,10 @@ _ROUNDING = 0.01  # of the largest statistic; an item that is forgotten takes aw
 def check_model(estimator: Any, X: Any, y: Any = None, **others: Any) -> None:
     """Check the local step of a model of your own on a few items.
 
-    It must return how many rows it touched, name each of them once and no others than the items
-    name or all steps share, leave ``work.slot`` as it was,
-    write nothing else than its statistics, and these must be numbers, with the sign that the model
-    promises, not all 0, and the sum of what each item gives alone.  See
-    :class:`dpsvi.base.Model`.
+    It must return how many rows it touched, name each of them once and no others than its items
+    name or all steps share, leave ``work.slot`` as it was, write nothing else than its statistics,
+    and these must be numbers, with the sign that the model promises, not all 0, and the sum of what
+    each item gives alone.  See :class:`dpsvi.base.Model`.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ def atomic_path(path):
         os.replace(temporary, path)
         _flush_folder(path.parent)
     except BaseException as error:
-        if isinstance(error, OSError) and error.filename is None:
+        if isinstance(error, OSError) and error.errno and error.filename is None:
             error.filename = os.fspath(path)  # a full disk is told without a name
         temporary.unlink(missing_ok=True)
         raise

@@ -105,6 +105,8 @@ def test_resume_needs_no_option_of_the_run(tmp_path, monkeypatch, capsys):
     assert main(["resume", str(tmp_path / "run"), "--quiet"]) == 0
     assert "cartpole: mean return" in capsys.readouterr().out
     again = ActorCritic.load(tmp_path / "run")
+    assert main(["evaluate", str(tmp_path / "run"), "--data", "any.npy"]) == 3
+    assert f"{tmp_path / 'run'}: holds an agent, which dpsvi.rl" in capsys.readouterr().err
     assert (again.hidden, again.gamma, again.algorithm) == ((8, 4), 0.9, "pa3c")
     assert again.parameters_.tobytes() == whole.parameters_.tobytes()
     assert [e["score"] for e in again.history_] == [e["score"] for e in whole.history_]

@@ -30,6 +30,16 @@ def fit(data, name, *more):
     return main([*argv, "--passes", "2", "--quiet", *more])
 
 
+def test_what_a_model_refuses_names_the_file(data, capsys):
+    assert fit(data, "good.npy") == 0
+    np.save(data / "endless.npy", np.full((40, 2), np.inf))
+    np.save(data / "wide.npy", np.zeros((40, 3)))
+    for name in ("endless.npy", "wide.npy"):
+        for more in (["evaluate"], ["predict", "--out", str(data / "found.npy")]):
+            assert main([more[0], str(data / "run"), "--data", str(data / name), *more[1:]]) == 3
+            assert f"dpsvi {more[0]}: {data / name}: " in capsys.readouterr().err
+
+
 def killed(path):
     """What a fit leaves behind that was killed after its second checkpoint."""
     with RunFolder(path) as folder:

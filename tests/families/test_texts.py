@@ -302,3 +302,11 @@ def test_words_behind_a_vectorizer(texts):
     assert lda.top_words(5, words=pipeline[0].vocabulary_) == lda.top_words(5, words=words)
     with pytest.raises(ValueError, match="there are 2 words, the model has 10"):
         lda.top_words(5, words=["cat", "dog"])
+
+
+def test_a_vectorizer_of_strings_cannot_read_lists_of_words():
+    texts = ["stars and planets", "goals and teams"] * 5
+    lda = DPSVILDA(n_components=2, max_iter=1, vectorizer=CountVectorizer()).fit(texts)
+    for refused in (lda.transform, lda.score, DPSVILDA(vectorizer=CountVectorizer()).fit):
+        with pytest.raises(TypeError, match=r"vectorizer cannot read texts such as \['stars'"):
+            refused([["stars", "and", "teams"]])

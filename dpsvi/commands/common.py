@@ -144,6 +144,11 @@ def reading_input(path):
         raise DataFormatError(f"{name}: cannot be read: {error.strerror or error}") from error
 
 
+def refused_data(path):
+    """Raise what the block refuses as a DataFormatError that names `path`."""
+    return refused_as(lambda said: DataFormatError(f"{path}: {said}"))
+
+
 @contextmanager
 def refused_as(kind: Callable[[str], DpsviError]):
     """Raise what the block refuses as an error of this `kind`, on which the exit code depends."""

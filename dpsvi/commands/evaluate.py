@@ -11,7 +11,7 @@ from dpsvi.commands.common import (
     emit,
     load_estimator,
     read_corpus,
-    refused_as,
+    refused_data,
     seed,
     takes_arrays,
 )
@@ -44,11 +44,9 @@ def _evaluate_arrays(args) -> None:
 
 
 def _evaluate_topics(args) -> None:
-    from dpsvi.errors import DataFormatError
-
     estimator = load_estimator(args.model)
     corpus = read_corpus(args, estimator)
-    with refused_as(lambda said: DataFormatError(f"{args.corpus}: {said}")):
+    with refused_data(args.corpus):
         result = estimator.evaluate(corpus, seed=args.seed)._asdict()
         result["bound_perplexity"] = estimator.perplexity(corpus, kind="bound")
     emit(

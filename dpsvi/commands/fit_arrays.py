@@ -6,8 +6,8 @@ import inspect
 import warnings
 
 from dpsvi import engines, models
-from dpsvi.commands.common import reading_input, refused_as
-from dpsvi.errors import DataFormatError, UsageError
+from dpsvi.commands.common import reading_input, refused_data
+from dpsvi.errors import UsageError
 
 SOURCE = "data"  # the option that names the data
 _ROLES = {"y": "y", "groups": "groups", "lengths": "sequence"}  # arguments of `fit`: options
@@ -64,7 +64,7 @@ def ask(call, data: dict, path):
     DataFormatError
         It refuses the data, which are those of `path`.
     """
-    with refused_as(lambda said: DataFormatError(f"{path}: {said}")), warnings.catch_warnings():
+    with refused_data(path), warnings.catch_warnings():
         # Columns were found by name; that they have none any more is no news.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         return call(**arguments_of(call, data))

@@ -166,13 +166,18 @@ class LineReader:
         return CorpusFormatError.at(self.path, self.line + 1, reason)
 
 
-def _is_gzip(path):
+def _refuse_pipe(path):
+    """To look whether it is gzip takes the first bytes of what can be read only once."""
     mode = os.stat(path).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # open has an error of its own for folders
         raise CorpusFormatError(
             f"{path}: is no file but a pipe or a device, which can be read only once: write what "
             "comes from it into a file"
         )
+
+
+def _is_gzip(path):
+    _refuse_pipe(path)
     with open(path, "rb") as file:
         return file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
 

@@ -179,9 +179,9 @@ def _features(header, places, wanted) -> list[int]:
         if not found:
             raise ValueError("no column is left for X")
         names = [header[i] for i in found]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"{_how_many(header, name)}: each must have a name of its own")
+        if len({*names}) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"{_how_many(header, twice)}: each must have a name of its own")
         return found
     for name in wanted:
         if header.count(name) != 1:

@@ -127,10 +127,10 @@ def save_model(folder, *, kind: str, arrays: dict, meta: dict) -> None:
     })  # fmt: skip
     # Both are written before the first takes its name: a disk may be full.  The JSON goes last: it
     # names the hash of the other file, so a crash in between is noticed.
-    with atomic_path(folder / "model.json") as described_in:
-        described_in.write_text(text, encoding="utf-8")
-        with atomic_path(folder / "model.safetensors") as temporary:
-            temporary.write_bytes(payload)
+    with atomic_path(folder / "model.json") as new_meta:
+        new_meta.write_text(text, encoding="utf-8")
+        with atomic_path(folder / "model.safetensors") as new_arrays:
+            new_arrays.write_bytes(payload)
 
 
 def meta_text(meta: dict) -> str:

@@ -64,6 +64,9 @@ for rates in ({}, {"learning_rate": 1.0}):  # of which the second forgets all at
     plain, stepwise = (c(**settings, **rates).fit(X) for c in (DPSVICoins, OneByOne))
     assert stepwise._state.model.learner == "one_by_one"
     np.testing.assert_allclose(stepwise.chances_, plain.chances_, rtol=1e-6)
+for where in ({"engine": "calling_thread"}, {"engine": "simulated", "cluster": cluster}):
+    stepwise = OneByOne(batch_size=20, max_iter=20, random_state=0, **where).fit(X)
+    np.testing.assert_allclose(stepwise.chances_, exact.chances_, atol=0.03)
 one = VirtualCluster(n_workers=1, strategy="halved")
 half = DPSVICoins(engine="simulated", cluster=one, **batch).fit(X)
 chances = [m.chances_.tolist() for m in (exact, halved)]

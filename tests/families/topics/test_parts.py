@@ -143,6 +143,8 @@ def test_batches_that_are_not_cut_evenly():
     t = np.arange(200)
     found, fewer, more = (of_parts(usual, parts)(t * parts) for parts in (2.5, 2, 3))
     assert np.all((more < found) & (found < fewer))
+    kept = np.prod(1 - of_parts(lambda t: np.full(t.shape, 0.38), 2.5)(np.arange(5)))
+    assert kept == pytest.approx((1 - 0.38) ** 2, rel=0.05), "five parts of two batches"
 
 
 def test_the_last_third_is_averaged():

@@ -92,7 +92,7 @@ def _is_ours(logger: str) -> bool:
 
 def make_parser() -> argparse.ArgumentParser:
     """Build the parser; the commands' modules load no heavy package for it."""
-    from dpsvi.commands.common import add_output_arguments
+    from dpsvi.commands.arguments import add_output_arguments
     from dpsvi.commands.parser import CommandParser
 
     parser = CommandParser(
@@ -121,7 +121,7 @@ def main(argv=None) -> int:
 
     Under ``mpiexec`` no rank may leave the others waiting: one that fails ends the job.
     """
-    from dpsvi.commands.common import apply_config
+    from dpsvi.commands.arguments import apply_config
 
     argv = sys.argv[1:] if argv is None else list(argv)
     parser = make_parser()
@@ -167,7 +167,7 @@ def _explain(args, error: BaseException) -> int:
     except DivergedError as error:
         return _fail(args, str(error), DIVERGED)
     except LostRankError as error:
-        from dpsvi.commands.common import way_to_go_on
+        from dpsvi.commands.outputs import way_to_go_on
 
         further = way_to_go_on(args.out) if getattr(args, "out", None) else ""
         return _fail(args, "; ".join(filter(None, [str(error), further])), LOST)

@@ -5,17 +5,10 @@
 
 from __future__ import annotations
 
-from dpsvi.commands.common import (
-    add_corpus_arguments,
-    add_model_argument,
-    emit,
-    load_estimator,
-    read_corpus,
-    refused_data,
-    seed,
-    takes_arrays,
-)
+from dpsvi.commands.arguments import add_corpus_arguments, add_model_argument, seed
 from dpsvi.commands.fit_arrays import add_data_arguments, ask, read_arrays
+from dpsvi.commands.inputs import load_estimator, read_corpus, refused_data, takes_arrays
+from dpsvi.commands.outputs import emit
 from dpsvi.errors import UsageError
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dpsvi.commands.common import add_model_argument, check_out, emit, load_estimator
+from dpsvi.commands.arguments import add_model_argument
+from dpsvi.commands.inputs import load_estimator
+from dpsvi.commands.outputs import check_out, emit
 
 FORMATS = ("csv", "npz", "gensim")
 

@@ -16,12 +16,14 @@ from functools import partial
 from dpsvi import engines, models
 from dpsvi.cluster import Cluster
 from dpsvi.commands import fit_arrays, fit_topics
-from dpsvi.commands.common import add_output_arguments, collective, emit, refused_as, way_to_go_on
+from dpsvi.commands.arguments import add_output_arguments, collective
 from dpsvi.commands.fit_options import (
     add_cluster_arguments,
     add_evaluation_arguments,
     add_run_arguments,
 )
+from dpsvi.commands.inputs import refused_as
+from dpsvi.commands.outputs import emit, way_to_go_on
 from dpsvi.commands.parser import CommandParser
 from dpsvi.commands.wording import CALLED, NOT_JSON, option_of
 from dpsvi.errors import DataFormatError, UsageError

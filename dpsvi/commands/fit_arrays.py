@@ -6,7 +6,7 @@ import inspect
 import warnings
 
 from dpsvi import engines, models
-from dpsvi.commands.common import reading_input, refused_data
+from dpsvi.commands.inputs import reading_input, refused_data
 from dpsvi.errors import UsageError
 
 SOURCE = "data"  # the option that names the data

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from dpsvi import engines, strategies
-from dpsvi.commands.common import passes, seed, setting
+from dpsvi.commands.arguments import passes, seed, setting
 
 
 def add_run_arguments(parser) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
+
 from dpsvi import engines
-from dpsvi.commands.common import add_corpus_arguments, read_corpus
+from dpsvi.commands.arguments import add_corpus_arguments
+from dpsvi.commands.inputs import read_corpus
 from dpsvi.models.lda import local_steps
 
 SOURCE = "corpus"  # the option that names the data
@@ -81,14 +85,37 @@ def metrics(entry: dict, data, items_a_second: float):
 
 
 def write(folder, estimator, data) -> None:
-    """Files of the run folder besides the model."""
+    """Files of the run folder besides the model; of very many topics there is no map."""
     from dpsvi.families.topics import page
+    from dpsvi.files.io import write_json, write_text
+    from dpsvi.report import MOST_TOPICS, topic_map
 
-    components = estimator.components_
+    components, vocabulary = estimator.components_, data["X"].vocabulary
     words, weights = estimator.top_words(page.WORDS), page.shares(components)
-    folder.write_topics(components, words, weights, page.details(estimator, data["X"]))
-    if data["X"].vocabulary is not None:
-        folder.write_vocabulary(data["X"].vocabulary)
+    write_text(folder.path / "topics.csv", _topics_table(components, words, weights))
+    if len(components) <= MOST_TOPICS:
+        places = topic_map(components, weights).tolist()
+        write_json(
+            folder.path / "topic_map.json",
+            [{"topic": i, "x": x, "y": y} for i, (x, y) in enumerate(places)],
+        )
+    write_json(folder.path / "topic_words.json", page.details(estimator, data["X"]))
+    if vocabulary is not None:
+        write_text(folder.path / "vocab.txt", "".join(f"{word}\n" for word in vocabulary))
+
+
+def _topics_table(components, words, weights) -> str:
+    """The top words of every topic, a line for each, as CSV."""
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(["topic", "rank", "word", "probability", "weight"])
+    for topic, top in enumerate(words):
+        probabilities = components[topic] / components[topic].sum()
+        order = (-probabilities).argsort(kind="stable")
+        for rank, word in enumerate(top):
+            row = [topic, rank, word, f"{probabilities[order[rank]]:.6g}"]
+            writer.writerow([*row, f"{weights[topic]:.6g}"])
+    return table.getvalue()
 
 
 def summary(estimator, data) -> dict:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dpsvi.commands.common import emit, reading_input
+from dpsvi.commands.inputs import reading_input
+from dpsvi.commands.outputs import emit
 
 
 def add_arguments(parser) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 
 from dpsvi import engines
-from dpsvi.commands.common import collective, emit, refused_as, seed, setting
+from dpsvi.commands.arguments import collective, seed, setting
+from dpsvi.commands.inputs import refused_as
+from dpsvi.commands.outputs import emit
 from dpsvi.errors import ModelFormatError, UsageError, check_number
 from dpsvi.files.launcher import launched_rank, launched_size
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dpsvi.commands.common import (
-    add_model_argument,
-    check_array_out,
-    emit,
-    load_estimator,
-    write_array,
-)
+from dpsvi.commands.arguments import add_model_argument
 from dpsvi.commands.fit_arrays import add_data_arguments, ask, read_arrays
+from dpsvi.commands.inputs import load_estimator
+from dpsvi.commands.outputs import check_array_out, emit, write_array
 
 METHODS = ("predict", "predict_proba", "score_samples")
 

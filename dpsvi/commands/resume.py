@@ -10,10 +10,11 @@ from pathlib import Path
 from dpsvi import engines, models
 from dpsvi.cluster.ranks.world import in_turn
 from dpsvi.commands import play
-from dpsvi.commands.common import collective, passes, reading_input
+from dpsvi.commands.arguments import collective, passes
 from dpsvi.commands.fit import add_model_arguments, check_used, engine_of
 from dpsvi.commands.fit import run as run_fit
 from dpsvi.commands.fit_options import add_cluster_arguments
+from dpsvi.commands.inputs import reading_input
 from dpsvi.errors import DataFormatError, ModelFormatError, UsageError
 from dpsvi.files.launcher import launched_rank
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import io as text_io
+import io
 import json
 import logging
 import os
@@ -212,41 +212,6 @@ class RunFolder:
                 log.error("%s: cannot be written: %s", self.path / "metrics.jsonl", error)
             self._full = True
 
-    def write_topics(self, components, words, weights, page: dict) -> None:
-        """Write topics.csv, and topic_map.json and topic_words.json, which the page reads.
-
-        Of very many topics there is no map.
-
-        Parameters
-        ----------
-        components : array, (n_topics, n_words)
-        words : list of list of str
-            Top words of every topic.
-        weights : array, (n_topics,)
-            Share of the corpus tokens of every topic.
-        page : dict
-            As :func:`dpsvi.families.topics.page.details` returns it.
-        """
-        from dpsvi.report import MOST_TOPICS, topic_map
-
-        table = text_io.StringIO()
-        writer = csv.writer(table, lineterminator="\n")
-        writer.writerow(["topic", "rank", "word", "probability", "weight"])
-        for topic, top in enumerate(words):
-            probabilities = components[topic] / components[topic].sum()
-            order = (-probabilities).argsort(kind="stable")
-            for rank, word in enumerate(top):
-                row = [topic, rank, word, f"{probabilities[order[rank]]:.6g}"]
-                writer.writerow([*row, f"{weights[topic]:.6g}"])
-        write_text(self.path / "topics.csv", table.getvalue())
-        if len(components) <= MOST_TOPICS:
-            places = topic_map(components, weights).tolist()
-            write_json(
-                self.path / "topic_map.json",
-                [{"topic": i, "x": x, "y": y} for i, (x, y) in enumerate(places)],
-            )
-        write_json(self.path / "topic_words.json", page)
-
     def write_exchanges(self, report: dict, history: list) -> None:
         """Write exchanges.csv, and the histogram of staleness to metrics.jsonl.
 
@@ -256,7 +221,7 @@ class RunFolder:
             What ``engine="mpi"`` left in ``exchanges_``.
         history : list of dict
         """
-        table = text_io.StringIO()
+        table = io.StringIO()
         writer = csv.writer(table, lineterminator="\n")
         writer.writerow(report["exchanges"][0]._fields)
         writer.writerows(report["exchanges"])
@@ -267,7 +232,3 @@ class RunFolder:
             self.metric(*at, f"exchanges_with_staleness_{staleness}", count, "train")
         self.metric(*at, "exchange_bytes", report["bytes"], "train")
         self.metric(*at, "master_busy_seconds", report["busy"], "train")
-
-    def write_vocabulary(self, words) -> None:
-        """Write vocab.txt, one word a line."""
-        write_text(self.path / "vocab.txt", "".join(f"{word}\n" for word in words))

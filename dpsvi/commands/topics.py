@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dpsvi.commands.common import add_model_argument, emit, load_estimator, refused_as
+from dpsvi.commands.arguments import add_model_argument
+from dpsvi.commands.inputs import load_estimator, refused_as
+from dpsvi.commands.outputs import emit
 from dpsvi.errors import UsageError
 
 

@@ -6,18 +6,10 @@ arrays.
 
 from __future__ import annotations
 
-from dpsvi.commands.common import (
-    add_corpus_arguments,
-    add_model_argument,
-    check_array_out,
-    emit,
-    load_estimator,
-    read_corpus,
-    refused_as,
-    takes_arrays,
-    write_array,
-)
+from dpsvi.commands.arguments import add_corpus_arguments, add_model_argument
 from dpsvi.commands.fit_arrays import add_data_arguments
+from dpsvi.commands.inputs import load_estimator, read_corpus, refused_as, takes_arrays
+from dpsvi.commands.outputs import check_array_out, emit, write_array
 from dpsvi.commands.predict import answer
 
 

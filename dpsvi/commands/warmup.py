@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dpsvi import engines, models
-from dpsvi.commands.common import emit
 from dpsvi.commands.fit_arrays import arguments_of
+from dpsvi.commands.outputs import emit
 from dpsvi.commands.predict import METHODS
 from dpsvi.errors import DpsviError
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from dpsvi.commands.common import add_model_argument, emit
+from dpsvi.commands.arguments import add_model_argument
+from dpsvi.commands.outputs import emit
 from dpsvi.errors import DataFormatError, Terminated, UsageError
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dpsvi import models
 from dpsvi.__main__ import main, make_parser
-from dpsvi.commands.common import way_to_go_on
+from dpsvi.commands.outputs import way_to_go_on
 from dpsvi.commands.wording import NOT_JSON, in_options
 
 

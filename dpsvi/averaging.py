@@ -71,6 +71,8 @@ class Averaged:
     def fitted(self, estimator: Any) -> Any:
         """An estimator like `estimator`, fitted, with the mean as its parameters.
 
+        What only a fit to data can tell, `lower_bound_` or `bound_`, is NaN; `history_` is empty.
+
         Raises
         ------
         ValueError
@@ -136,6 +138,11 @@ def matching(first: Any, other: Any) -> np.ndarray:
         its = (vars(other) | other._started)[name]
         if its != value:
             raise ValueError(f"{name} must be the same in all fits, got {value!r} and {its!r}")
+    columns = [list(getattr(e, "feature_names_in_", ())) for e in (first, other)]
+    if all(columns) and columns[0] != columns[1]:
+        raise ValueError(
+            f"feature_names_in_ must be the same in all fits, got {columns[0]} and {columns[1]}"
+        )
     return linear_sum_assignment(first._distances(other))[1]
 
 
@@ -155,7 +162,9 @@ def mean_of(estimators: Sequence[Any]) -> Any:
     Returns
     -------
     estimator
-        Of the same class, fitted, with the parameters of the first one.
+        Of the same class, fitted, with the parameters of the first one.  `partial_fit` goes on from
+        it as from the first one.  What only a fit to data can tell, `lower_bound_` or `bound_`, is
+        NaN; `history_` is empty.
 
     Raises
     ------
@@ -185,7 +194,13 @@ def mean_of(estimators: Sequence[Any]) -> Any:
 def _fitted_like(estimator, lam, model):
     """An estimator with the parameters of `estimator`, fitted, at the natural parameters `lam`."""
     params = estimator.get_params(deep=False) | {"callbacks": None}
-    other = type(estimator)(**params)
+    other, before = type(estimator)(**params), estimator._state
     rows = (lam - model.prior).astype(model.real)
-    other.__dict__.update(estimator._attributes(State.resume(model, rows, 1)))
+    state = State.resume(model, rows, 1, step=before.step, items=before.items)
+    vars(other).update(
+        estimator._attributes(state), history_=[], interrupted_=0, exchanges_={},
+        n_iter_=estimator.n_iter_, n_batch_iter_=state.step,
+    )  # fmt: skip
+    for bound in {"lower_bound_", "bound_"} & vars(estimator).keys():
+        setattr(other, bound, np.nan)
     return other

@@ -1,6 +1,7 @@
 """Averaged parameters against dense SVI in NumPy, written from the paper; means of several fits."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from reference.lda import TopicCorpus, documents_of, natural_step, statistics
 from scipy.stats import multivariate_normal
@@ -168,6 +169,24 @@ def test_the_same_posterior_in_another_order(name, fits, rng):
     assert mean.get_params() == first.get_params()
 
 
+@pytest.mark.parametrize("name", FITS)
+def test_a_mean_is_a_model_like_others(name, fits, tmp_path):
+    """It is saved, and goes on with a stream as the first fit does: ten rows change it little."""
+    some, X = fits[name]
+    mean = mean_of(some[:2])
+    mean.save(tmp_path / "mean")
+    loaded = type(mean).load(tmp_path / "mean")
+    bounds = [value for e in (mean, loaded) for name, value in vars(e).items() if "bound_" in name]
+    assert len(bounds) == 2 and np.isnan(bounds).all()
+    assert loaded.score(X) == mean.score(X)
+    assert (mean.n_iter_, mean.history_, mean._n_seen) == (some[0].n_iter_, [], some[0]._n_seen)
+    before = mean._state.natural()
+    for estimator in (mean, loaded):
+        estimator.partial_fit(X[:10])
+        change = np.abs(estimator._state.natural() - before).sum() / np.abs(before).sum()
+        assert 0 < change < 0.2
+
+
 @pytest.mark.parametrize("n_axes", [1, 2])
 def test_distances_are_those_of_bhattacharyya(n_axes, rng):
     """Of Gaussians, by a sum over a fine grid; `factor` is lower triangular, or diagonal."""
@@ -202,6 +221,11 @@ def test_fits_that_have_no_mean(fits, points, documents):
     texts = [["one two one two", "two three", "three one"], ["four five", "five four", "six five"]]
     fitted = [DPSVILDA(2, max_iter=1, random_state=0).fit(some) for some in texts]
     with pytest.raises(ValueError, match="the same words, in the same order"):
+        mean_of(fitted)
+    one = DPSVIGaussianMixture(2, max_iter=1, random_state=0)
+    named = [pd.DataFrame(points[:200], columns=list(names)) for names in ("abc", "cba")]
+    fitted = [clone(one).fit(data) for data in named]
+    with pytest.raises(ValueError, match="feature_names_in_ must be the same in all fits"):
         mean_of(fitted)
     gaps = points[:200].copy()
     gaps[0, 0] = np.nan

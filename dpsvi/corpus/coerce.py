@@ -64,7 +64,8 @@ def as_corpus(
     ------
     CorpusFormatError
         There are no rows or no columns; X is a mapping or a set; a count is negative, NaN,
-        infinite, fractional or above 2**31 - 1; a word id is out of range.
+        infinite, fractional or above 2**31 - 1; a word id is out of range; X names its words, as
+        a data frame does, and `vocabulary` has some of them in other columns.
     FileNotFoundError
         X is a string, and no file has this name.
 
@@ -106,7 +107,7 @@ def as_corpus(
     if isinstance(X, Corpus):
         check_values(X.to_csr(), allow_fractional=True)  # its arrays may be anybody's
         corpus = X
-        words = X.vocabulary if words is None else words
+        words = _named(words, X.vocabulary)
     elif texts is not None:
         counts, words = count_words(texts, words)
         corpus = from_sparse(counts, allow_fractional)
@@ -114,8 +115,8 @@ def as_corpus(
         corpus = from_sparse(X, allow_fractional)
     elif hasattr(X, "columns"):
         corpus = from_sparse(_from_frame(X), allow_fractional)
-        if words is None and all(isinstance(name, str) for name in X.columns):
-            words = as_vocabulary(X.columns)
+        if all(isinstance(name, str) for name in X.columns):
+            words = _named(words, as_vocabulary(X.columns))
     elif hasattr(X, "__array__") or _is_table(X):
         corpus = from_sparse(_from_dense(X), allow_fractional)
     elif isinstance(X, Iterable):
@@ -130,6 +131,23 @@ def as_corpus(
     if words is corpus.vocabulary:
         return corpus
     return Corpus(corpus.offsets, corpus.index, corpus.value, corpus.n_features, words)
+
+
+def _named(words, own):
+    """The `words` of a vocabulary, or X's `own` ones; both may be None.
+
+    Other names are fine, but not the same ones at other places: they would trade their counts.
+    """
+    if words is None or own is None:
+        return own if words is None else words
+    number = {word: i for i, word in enumerate(words)}
+    for i, word in enumerate(own):
+        if number.get(word, i) != i:
+            raise CorpusFormatError(
+                f"X has the word {word!r} in column {i}, vocabulary has it in column "
+                f"{number[word]}; give X alone, a fitted model reads it by its words"
+            )
+    return words
 
 
 def _is_sparse(X):

@@ -169,7 +169,7 @@ class Corpus:
         Raises
         ------
         IndexError
-            A row does not exist.
+            A row does not exist, or the numbers are not whole.
 
         Examples
         --------
@@ -190,6 +190,12 @@ class Corpus:
                     self.n_features,
                     self.vocabulary,
                 )
+        else:
+            ids = np.asarray(ids)
+            if not ids.size:
+                ids = ids.astype(np.intp)  # NumPy takes no numbers for fractional ones
+            if ids.dtype.kind not in "iub":
+                raise IndexError(f"rows of a corpus have whole numbers, got {ids.ravel()[0]!r}")
         return Corpus.from_csr(self.to_csr()[ids], self.vocabulary)
 
     def __repr__(self) -> str:

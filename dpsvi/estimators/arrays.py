@@ -30,6 +30,13 @@ _FITTED = """\
         As in scikit-learn."""
 
 
+def unmasked(X):
+    """X, or of a masked array the numbers, NaN where they are hidden: scikit-learn reads these."""
+    if not np.ma.isMaskedArray(X):
+        return X
+    return (X if X.dtype.kind == "f" else X.astype(np.float64)).filled(np.nan)
+
+
 class ArrayEstimator(SVIEstimator):
     """Base of the estimators that are fitted to arrays.
 
@@ -113,7 +120,7 @@ class ArrayEstimator(SVIEstimator):
         With `gaps` some of it may be NaN.
         """
         X = validate_data(
-            self, X, reset=reset, dtype=[np.float64, np.float32], order="C",
+            self, unmasked(X), reset=reset, dtype=[np.float64, np.float32], order="C",
             ensure_all_finite="allow-nan" if gaps else True,
         )  # fmt: skip
         if reset:
@@ -179,7 +186,7 @@ class ArrayEstimator(SVIEstimator):
             "lambda": state.natural(), "prior": state.model.prior, "hyper": state.model.hyper,
         }  # fmt: skip
         return arrays, {
-            "items": state.items, "lower_bound": self.lower_bound_,
+            "items": state.items, "lower_bound": io.finite_or_none(self.lower_bound_),
             "n_features": self.n_features_in_, "dtype": self._dtype,
             "extra": {k: v for k, v in extra.items() if k not in arrays},
         }  # fmt: skip
@@ -195,7 +202,6 @@ class ArrayEstimator(SVIEstimator):
 
     def _restore(self, arrays, meta):
         io.check_counts(meta, "items", "n_features")
-        check_number("lower_bound", meta["lower_bound"])
         check_choice("dtype", meta["dtype"], ["float64", "float32"])
         lam, prior = arrays.pop("lambda"), arrays.pop("prior")
         shape = np.broadcast_shapes(lam.shape, prior.shape)
@@ -211,4 +217,4 @@ class ArrayEstimator(SVIEstimator):
         vars(self).update(meta["extra"] | {k: arrays[k] for k in arrays if k in self._extra})
         self._check_read(model)
         vars(self).update(self._attributes(state))
-        self.lower_bound_ = meta["lower_bound"]
+        self.lower_bound_ = io.number_or_nan("lower_bound", meta["lower_bound"])

@@ -48,7 +48,9 @@ _TEXT = """\
         rates, None for a constant one.
     batch_size : int, >= 1, or None, default={batch_size}
         {Items} in a step, S.  None: 256, and fewer where there are few {items}: a pass of `fit` has
-        20 steps, unless these had fewer than 16 {items}.  Topic models have rules of their own.
+        20 steps, unless these had fewer than 16 {items}.  In `partial_fit` all {items} seen so far
+        count, and a step over less than a batch counts as its part of one.  Topic models have rules
+        of their own.
     max_batch_size : int, >= batch_size, or None, default=None
         Of `fit`: batches, and with them the rate, double up to this size as the curvature falls
         (:mod:`dpsvi.training.absa`), which is looked at after every pass; ``exchanges_["growth"]``
@@ -77,7 +79,7 @@ _TEXT = """\
         N for `partial_fit`; None: the {items} seen so far, those of `fit` once.
     forgetting : float, > 0, or None, default=None
         For `partial_fit` on streams that drift: of {items} so many ago no more than 1/e is left.
-        Step sizes do not fall below `batch_size` / `forgetting`, and N is `forgetting` at most.
+        The step size over S of them is at least S / `forgetting`, and N is `forgetting` at most.
         None: everything that came counts, and new {items} change less and less.
     early_stopping : bool, default=False
         Stop before `max_iter` when the held-out score has not improved by `tol` (relative) in

@@ -73,6 +73,8 @@ class RunParameters:
             raise TypeError(f"cluster must be a dpsvi.Cluster or None, got {self.cluster!r}")
         if self.cluster is not None and engine.options is None:
             raise ValueError(f"cluster needs an engine with workers, got engine={self.engine!r}")
+        if self.checkpoint_dir == "":
+            raise ValueError("checkpoint_dir must be a folder or None, got ''")
         check_number("checkpoint_seconds", self.checkpoint_seconds, low=0)
         check_number("tol", self.tol, low=0)
         check_number("evaluate_every", self.evaluate_every, low=0, open_low=True)
@@ -131,16 +133,25 @@ class RunParameters:
         return engines.get(self.engine)
 
     def _resolve_batch_size(self, n_items, stream=False) -> int:
-        """Items of a step of a fit to `n_items`, or of a pass over the next ones of a stream."""
+        """Items of a step of a fit to `n_items`, or of a pass over the next ones of a stream.
+
+        Those of a stream are cut evenly.
+        """
+        if not stream:
+            return self._whole_batch(n_items)
+        return -(-n_items // -(-n_items // self._whole_batch(self._n_seen)))
+
+    def _whole_batch(self, n_items) -> int:
+        """Items of a batch where there are `n_items`."""
         if self.batch_size is not None:
             return self.batch_size
-        return MOST if stream else int(np.clip(n_items // STEPS, FEWEST, MOST))
+        return int(np.clip(n_items // STEPS, FEWEST, MOST))
 
     def _parts(self, n_items, batch_size, stream=False) -> float:
         """Steps of so many items that a batch of one process would be; workers may share it."""
         return 1.0
 
-    def _schedule(self, passes=None, stream=False):
+    def _schedule(self, passes=None):
         """Step sizes as asked for; what they may depend on is None when they are only checked."""
         if self.learning_rate is None:
             rate = self._scaled_rate(1.0)
@@ -155,9 +166,18 @@ class RunParameters:
             )
         return schedules.constant(rate)
 
-    def _stream_schedule(self, passes, model: Model):
-        """Step sizes over the next items of a stream."""
-        schedule = self._schedule(passes, stream=True)
+    def _stream_schedule(self, passes, before: int):
+        """Step sizes over the next items of a stream, after `before` visits of items."""
+        schedule = self._schedule()
+        if self.learning_rate is not None:
+            return schedule
+        return schedules.of_stream(
+            schedule, self._whole_batch(self._n_seen), before, passes.n_items, passes.batch_size,
+            passes.clock,
+        )  # fmt: skip
+
+    def _forgetful(self, schedule, batch_size: int, model: Model):
+        """`schedule`, of steps over so many items of a stream, but with `forgetting`."""
         if self.forgetting is None:
             return schedule
         if learners.get(model.learner).COUNTS_ONCE:
@@ -165,7 +185,7 @@ class RunParameters:
                 f"forgetting={self.forgetting!r} needs steps that decay what was learned: "
                 f"learner {model.learner!r} has none"
             )
-        return schedules.at_least(schedule, passes.batch_size / self.forgetting)
+        return schedules.at_least(schedule, batch_size / self.forgetting)
 
     def _resolve_most_blind(self, model: Model) -> float | None:
         if learners.get(model.learner).COUNTS_ONCE:

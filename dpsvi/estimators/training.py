@@ -184,7 +184,8 @@ class Training(RunParameters):
         parts = self._parts(n_items, start.passes.batch_size, stream)
         self.exchanges_ = {}
         if stream:
-            schedule = self._stream_schedule(start.passes, state.model)
+            schedule = self._stream_schedule(start.passes, state.items)
+            schedule = self._forgetful(schedule, batch_size, state.model)
         else:
             schedule = self._schedule(start.passes)
         job = Job(

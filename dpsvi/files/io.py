@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import secrets
 from contextlib import contextmanager
@@ -198,6 +199,19 @@ def check_positive(**values) -> None:
         numbers = np.asarray(value, np.float64)
         if not numbers.size or not np.isfinite(numbers).all() or numbers.min() <= 0:
             raise ValueError(f"{name} must be numbers > 0 and finite")
+
+
+def finite_or_none(number: float) -> float | None:
+    """A number as JSON can hold it; NaN, for what is not known, is None."""
+    return float(number) if math.isfinite(number) else None
+
+
+def number_or_nan(name: str, value) -> float:
+    """What :func:`finite_or_none` made of a number; raises TypeError or ValueError for others."""
+    if value is None:
+        return math.nan
+    check_number(name, value)
+    return float(value)
 
 
 def check_equal(name: str, value, allowed) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsvi.errors import check_choice, check_number
+
 
 def _import():
     try:
@@ -66,9 +68,18 @@ def coherence(estimator, corpus, *, measure="u_mass", n_words=10) -> np.ndarray:
         Documents that co-occurrences are counted in.
     measure : {"u_mass", "c_v", "c_uci", "c_npmi"}
         The last three count within documents, in any order: word order is not kept in a corpus.
-    n_words : int
+    n_words : int, >= 2
         Top words of each topic.
+
+    Raises
+    ------
+    ValueError
+        There is no such measure, or there are no two words.
     """
+    check_choice("measure", measure, ["u_mass", "c_v", "c_uci", "c_npmi"])
+    check_number("n_words", n_words, low=2, integer=True)
+    if estimator.n_features_in_ < 2:
+        raise ValueError("coherence is of two words at least, the model has one")
     _import()
     from gensim.models import CoherenceModel
 

@@ -90,10 +90,51 @@ def of_parts(schedule: Callable, parts: float) -> Callable:
     def rates(t):
         t = np.asarray(t)
         batch = np.floor(t / parts)
-        rate = np.asarray(schedule(batch))
-        return rate / (parts * (1.0 - rate) + rate * (t - parts * batch + 1.0))
+        return _of_part(schedule(batch), parts, t - parts * batch, 1.0)
 
     return rates
+
+
+def of_stream(
+    schedule: Callable, batch_size: int, before: int, n_items: int, size: int, first: int = 0,
+) -> Callable:  # fmt: skip
+    """Rates of steps over the next items of a stream, however it is cut.
+
+    As in :func:`of_parts`, the steps that make up a batch do together what the batch does: a
+    short one counts by its items.
+
+    Parameters
+    ----------
+    schedule : callable
+        Of batches.
+    batch_size : int
+        Items of a batch.
+    before : int
+        Items that came earlier.
+    n_items, size : int
+        Items that come now, and those of a step; the last one may have fewer.
+    first : int
+        Number of the first step.
+
+    Examples
+    --------
+    >>> of_stream(robbins_monro(1.0, 1.0), 20, before=10, n_items=15, size=10)(np.array([0, 1]))
+    array([0.5 , 0.2 ])
+    """
+
+    def rates(t):
+        done = (np.asarray(t) - first) * size
+        part = np.clip(n_items - done, 1, size)
+        batch, rest = np.divmod(before + done, batch_size)
+        return _of_part(schedule(batch), batch_size, rest, part)
+
+    return rates
+
+
+def _of_part(rate, whole, before, part):
+    """Rate of a part of a batch of size `whole`, of which `before` was there earlier."""
+    rate = np.asarray(rate)
+    return rate * part / (whole * (1.0 - rate) + rate * (before + part))
 
 
 def at_least(schedule: Callable, least: float) -> Callable:

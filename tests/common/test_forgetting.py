@@ -78,6 +78,51 @@ def test_it_is_the_recursion_of_a_decaying_window(rng):
         np.testing.assert_allclose(mixture.means_[0], (prior.mean + h) / (1 + mass), rtol=1e-7)
 
 
+@pytest.mark.parametrize("size", [1, 7, 50])
+def test_a_third_is_left_however_a_stream_is_cut(size):
+    """One component, 2,000 points at 0, then as many at 10 as the memory: 1/e of the first is left.
+
+    Steps of 50 take 1 - (1 - 50 / 500) ** 10 of it, 65 per cent, single points 63.
+    """
+    mixture = DPSVIGaussianMixture(
+        1, mean_prior=[0.0], covariance_prior=[[1.0]], forgetting=500, random_state=0
+    ).partial_fit(np.zeros((2000, 1)))
+    for first in range(0, 500, size):
+        mixture.partial_fit(np.full((min(size, 500 - first), 1), 10.0))
+    assert 1 - mixture.means_[0, 0] / 10 == pytest.approx(np.exp(-1), abs=0.02)
+    assert mixture.mean_precision_[0] == pytest.approx(501)
+
+
+@every_member
+def test_items_count_the_same_alone_and_among_others(name):
+    """Ten calls of one item, and one call of ten, leave about as much of what was there before."""
+    member, left = members.get(name), []
+    for size in (1, 10):
+        rng, rates = np.random.default_rng(0), []
+        estimator = member.estimator(
+            batch_size=10, callbacks=[lambda event, rates=rates: rates.append(event.rate)]
+        )
+        for _ in range(20):
+            estimator.partial_fit(**member.data(rng, 100))
+        rates.clear()
+        before = estimator._state.items
+        while estimator._state.items < before + 10:
+            estimator.partial_fit(**member.data(rng, size))
+        left.append(np.prod(1 - np.array(rates)))
+    alone, together = left
+    assert 0 < alone < 1 and alone == pytest.approx(together, rel=0.02)
+
+
+def test_a_point_changes_a_model_of_many_little():
+    """One of 2,001 moves a mean by no more than ten times its share; so does a last, short step."""
+    X = np.random.default_rng(0).normal(size=(2000, 1))
+    for points in ([[10.0]], np.vstack([np.zeros((256, 1)), [[10.0]]])):
+        mixture = DPSVIGaussianMixture(1, random_state=0).partial_fit(X)
+        before = mixture.means_[0, 0]
+        mixture.partial_fit(points)
+        assert abs(mixture.means_[0, 0] - before) < 10 * 10.0 / 2000
+
+
 def test_what_it_does_not_go_with_is_refused(rng):
     X = rng.normal(size=(20, 2))
     with pytest.raises(ValueError, match="forgetting must be a number > 0"):

@@ -179,6 +179,8 @@ def test_several_starts_have_no_checkpoints(name, rng, tmp_path):
     member = members.get(name)
     with pytest.raises(ValueError, match="checkpoint_dir needs n_init=1.*got n_init=2"):
         fit(member, member.data(rng, 20), n_init=2, checkpoint_dir=tmp_path)
+    with pytest.raises(ValueError, match="checkpoint_dir must be a folder or None, got ''"):
+        fit(member, member.data(rng, 20), checkpoint_dir="")
     with pytest.raises(ValueError, match="n_init must be an integer >= 1, got 0"):
         fit(member, member.data(rng, 20), n_init=0)
 

@@ -173,6 +173,17 @@ def test_vocabularies(make):
     assert as_corpus(pd.DataFrame(FRAME)[2:], vocabulary).vocabulary == WORDS
 
 
+@pytest.mark.parametrize("named", [pd.DataFrame, lambda data: as_corpus(pd.DataFrame(data))])
+def test_words_do_not_trade_places(named):
+    """Of a frame or corpus that names them: test data would be read by position."""
+    X = named({"a": [5, 0], "b": [0, 1]})
+    for words in (["a", "b"], ["A", "b"]):
+        assert as_corpus(X, words).vocabulary == tuple(words)
+    for words in (["b", "a"], ["b", "c"]):
+        with pytest.raises(CorpusFormatError, match=r"'[ab]' in column ., .*has it in column [01]"):
+            as_corpus(X, words)
+
+
 def test_vocabulary_with_gaps():
     dictionary = gensims([list(WORDS)])
     dictionary.filter_tokens(bad_ids=[1])

@@ -77,6 +77,8 @@ def test_select_is_numpy_indexing_of_rows(ids):
 def test_select_refuses_missing_rows():
     with pytest.raises(IndexError):
         Corpus(OFFSETS, INDEX, VALUE, 4).select([3])
+    with pytest.raises(IndexError, match="have whole numbers, got .*1.5"):
+        Corpus(OFFSETS, INDEX, VALUE, 4)[[1.5]]
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
 """Texts in, words out: what topic models take besides counts."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from dpsvi import DPSVIHDP, DPSVILDA
 from dpsvi.corpus import as_corpus
@@ -144,8 +147,8 @@ def test_a_vectorizer_of_the_user(texts, tmp_path):
     np.testing.assert_allclose(again.transform(counts), lda.transform(counts), rtol=1e-5)
     with pytest.raises(ValueError, match="pass vectorizer.transform"):
         again.transform(texts)
-    for wrong in ("english", TfidfVectorizer):  # the second is a class and not one of its own
-        with pytest.raises(TypeError, match="vectorizer must be .* such as CountVectorizer"):
+    for wrong in ("english", TfidfVectorizer, HashingVectorizer()):  # the second is a class
+        with pytest.raises(TypeError, match="must be one that names the words .* CountVectorizer"):
             DPSVILDA(vectorizer=wrong).fit(texts)
 
 
@@ -157,11 +160,23 @@ def test_a_fitted_vectorizer_knows_no_new_words(texts):
 
 def test_documents_without_words(texts):
     lda = DPSVILDA(n_components=2, max_iter=2, random_state=0).fit(texts)
-    for call in (lda.transform, lda.fit):
-        with pytest.raises(ValueError, match="X must hold at least one document, got none"):
-            call([])
+    none = [], pd.Series([], dtype=object), as_corpus(texts)[:0]
+    for call in (lda.transform, lda.fit, lda.partial_fit, lda.coherence):
+        for X in none:
+            with pytest.raises(ValueError, match="X must hold at least one document, got none"):
+                call(X)
     with pytest.warns(CorpusWarning, match="2 of 2 documents are empty"):
         assert lda.transform(["", ""]).shape == (2, 2)
+
+
+@pytest.mark.parametrize("vectorizer", [None, CountVectorizer()])
+@pytest.mark.parametrize("column", ["text", ["text"]])
+def test_columns_of_texts_and_numbers_have_names(texts, vectorizer, column):
+    both = pd.DataFrame({"text": texts, "length": [len(text) for text in texts]})
+    lda = DPSVILDA(n_components=2, max_iter=1, vectorizer=vectorizer)
+    columns = ColumnTransformer([("topics", lda, column), ("rest", StandardScaler(), ["length"])])
+    found = columns.set_output(transform="pandas").fit_transform(both)
+    assert list(found) == ["topics__dpsvilda0", "topics__dpsvilda1", "rest__length"]
 
 
 def test_streams_of_texts(texts):

@@ -56,3 +56,13 @@ def test_coherence_tells_topics_from_noise(fitted, measure):
     assert np.isfinite(good) and good > noise.coherence(counts, measure=measure, n_words=5)
     each = model.coherence(counts, measure=measure, n_words=5, average=False)
     assert each.shape == (3,) and each.mean() == pytest.approx(good)
+
+
+def test_coherence_says_what_it_cannot_measure(fitted):
+    model, counts = fitted
+    with pytest.raises(ValueError, match="measure must be one of .*'u_mass'.*, got 'x'"):
+        model.coherence(counts, measure="x")
+    with pytest.raises(ValueError, match="n_words must be an integer >= 2, got 1"):
+        model.coherence(counts, n_words=1)
+    with pytest.raises(ValueError, match="of two words at least, the model has one"):
+        DPSVILDA(1, max_iter=1).fit(np.ones((20, 1))).coherence(np.ones((5, 1)))

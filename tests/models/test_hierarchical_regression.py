@@ -216,6 +216,14 @@ def test_without_groups_it_is_bayesian_regression(rng):
         ours.predict(X, groups=np.zeros(400))
 
 
+def test_groups_of_two_kinds_are_refused():
+    """NumPy would write numbers of a list out, and then refuse them in `predict`."""
+    X, y = np.ones((4, 1)), [1.0, 2.0, 3.0, 4.0]
+    with pytest.raises(ValueError, match="all of one kind: got text and 1"):
+        DPSVIHierarchicalRegressor().fit(X, y, [1, 1, "a", "a"])
+    assert DPSVIHierarchicalRegressor(max_iter=1).fit(X, y, ["b", "b", "a", "a"]).groups_[0] == "a"
+
+
 def test_far_from_zero(rng):
     """Shifts of features and target change the intercepts and nothing else."""
     data, *_ = population(rng, 40, 10)

@@ -290,6 +290,24 @@ def test_scale_and_origin_of_ratings_do_not_matter(rng):
     np.testing.assert_allclose((other - 1000.0) / 20.0, plain, rtol=1e-6)
 
 
+@pytest.mark.parametrize("origin", [2e6, 1e9])
+def test_ratings_far_from_0_are_not_taken_for_constant(origin, rng):
+    X, _ = planted(rng, 200)
+    model = DPSVIMatrixFactorization(3, max_iter=5, random_state=0)
+    plain = model.fit(X).score(X)
+    assert model.fit(origin + X).score(origin + X) == pytest.approx(plain, abs=1e-4)
+
+
+def test_masked_ratings_are_missing(rng):
+    X, _ = planted(rng, 60)
+    masked = np.ma.masked_invalid(X)
+    masked.data[masked.mask] = 999.0
+    model = DPSVIMatrixFactorization(3, max_iter=2, random_state=0)
+    np.testing.assert_array_equal(model.fit(X).components_, model.fit(masked).components_)
+    whole = np.ma.masked_array(np.arange(12).reshape(4, 3), np.eye(4, 3))
+    assert DPSVIMatrixFactorization(1, max_iter=1).fit(whole).mean_ == pytest.approx(whole.mean())
+
+
 def test_overflow_is_refused():
     for largest in (1e200, -1e200):
         with pytest.raises(ValueError, match=r"of ratings overflow, the largest is 1e\+200"):

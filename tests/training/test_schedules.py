@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dpsvi.training.schedules import LR_RULES, constant, robbins_monro, scaled_rate
+from dpsvi.training.schedules import LR_RULES, constant, of_stream, robbins_monro, scaled_rate
 
 T = np.array([0, 1, 2, 10, 1000, 10**7])
 
@@ -28,6 +28,21 @@ def test_robbins_monro_sums():
 
 def test_constant():
     assert np.array_equal(constant(0.25)(T), np.full(len(T), 0.25))
+
+
+@pytest.mark.parametrize("sizes", [[20, 20, 20], [7, 13, 1, 19, 20], [1] * 60, [5, 15, 40]])
+def test_a_stream_is_remembered_alike_however_it_is_cut(sizes):
+    """After 60 items come three batches of 20: what is left, and what each of the last counts."""
+    schedule, left, weights, done = robbins_monro(3.0, 0.7), 1.0, [], 60
+    for n_items in sizes:
+        size = min(n_items, 20)
+        steps = np.arange(-(-n_items // size))
+        for rate in of_stream(schedule, 20, done, n_items, size, first=5)(5 + steps):
+            left *= 1 - rate
+            weights = [weight * (1 - rate) for weight in weights] + [rate / size] * size
+        done += n_items
+    assert left == pytest.approx(np.prod(1 - schedule(np.array([3, 4, 5]))))
+    np.testing.assert_allclose(weights[-20:], weights[-1])
 
 
 @pytest.mark.parametrize("m", [1, 3])

@@ -15,7 +15,7 @@ from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpsvi.errors import check_flag, check_number, shortened
-from dpsvi.estimators.arrays import ArrayEstimator
+from dpsvi.estimators.arrays import ArrayEstimator, unmasked
 from dpsvi.estimators.fitting import fit_method
 from dpsvi.expfam import normal_wishart
 from dpsvi.families.hierarchical.groups import factorise, places
@@ -155,8 +155,9 @@ class HierarchicalEstimator(ArrayEstimator):
 
     def _read(self, X, y=None, *, reset, groups=None, sample_weight=None, **more):
         X, y = validate_data(
-            self, X, y, reset=reset, dtype=[np.float64, np.float32], y_numeric=is_regressor(self)
-        )
+            self, unmasked(X), y, reset=reset, dtype=[np.float64, np.float32],
+            y_numeric=is_regressor(self),
+        )  # fmt: skip
         if reset:
             self._dtype = str(X.dtype)
         weight = self._weights_of_rows(sample_weight, len(X))

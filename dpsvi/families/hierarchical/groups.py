@@ -9,9 +9,15 @@ def factorise(groups, n_samples):
     """Labels and, for each row, the number of its label; None and zeros without groups."""
     if groups is None:
         return None, np.zeros(n_samples, dtype=np.int64)
-    groups = np.asarray(groups)
+    given, groups = groups, np.asarray(groups)
     if groups.shape not in ((n_samples,), (n_samples, 1)):
         raise ValueError(f"groups must have shape ({n_samples},) as X has, got {groups.shape}")
+    if groups.dtype.kind == "U" and isinstance(given, list | tuple):  # NumPy writes numbers out
+        other = [g for g in np.array(given, dtype=object).flat if not isinstance(g, str)]
+        if other:
+            raise ValueError(
+                f"groups must be numbers or text, all of one kind: got text and {other[0]!r}"
+            )
     try:
         labels, code = np.unique(groups.ravel(), return_inverse=True)
     except TypeError as error:

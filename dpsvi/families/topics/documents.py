@@ -17,6 +17,8 @@ from dpsvi.corpus.texts import count_words, peek, texts_of
 from dpsvi.families.topics.matrix import FLOAT
 from dpsvi.kernels.jit import as_items
 
+NO_DOCUMENTS = "X must hold at least one document, got none"
+
 
 class Documents:
     """The part of a topic model's estimator that reads documents and knows their vocabulary."""
@@ -29,8 +31,8 @@ class Documents:
         """Validate X as scikit-learn or `as_corpus` does; `grow` admits new words at the end."""
         if isinstance(X, Iterator):
             X = peek(X)
-        if isinstance(X, (list, tuple)) and not X:
-            raise ValueError("X must hold at least one document, got none")
+        if (isinstance(X, (list, tuple)) and not X) or getattr(X, "shape", None) == (0,):
+            raise ValueError(NO_DOCUMENTS)
         texts = None if isinstance(X, Corpus) else texts_of(X)
         if reset:
             self._own_words = texts is not None and self.vectorizer is not None
@@ -48,6 +50,8 @@ class Documents:
         else:
             known = reset or grow or isinstance(X, (str, os.PathLike, Corpus))
             corpus = as_corpus(X, n_features=None if known else self.n_features_in_)
+        if not corpus.n_items:
+            raise ValueError(NO_DOCUMENTS)
         if reset:
             self.n_features_in_, self.vocabulary_ = corpus.n_features, corpus.vocabulary
         else:

@@ -74,8 +74,8 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         named = hasattr(self.vectorizer, "get_feature_names_out")
         if isinstance(self.vectorizer, type) or not (self.vectorizer is None or named):
             raise TypeError(
-                "vectorizer must be a scikit-learn one, such as CountVectorizer(), or None, got "
-                f"{self.vectorizer!r}"
+                "vectorizer must be one that names the words it counts by get_feature_names_out, "
+                f"such as CountVectorizer(), or None, got {self.vectorizer!r}"
             )
         if self.grow_vocabulary and self.vectorizer is not None:
             raise ValueError(
@@ -88,7 +88,7 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
 
     def _resolve_batch_size(self, n_items, stream=False) -> int:
         if self.batch_size is not None:
-            return self.batch_size
+            return super()._resolve_batch_size(n_items, stream)
         if stream:
             tokens = max(1.0, self._document_tokens())
             return self._default().stream_batch_size(n_items, self._n_seen, tokens)
@@ -121,27 +121,28 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         """Whether the step sizes are left to the fit."""
         return self.learning_rate is None and self.learning_decay is None
 
-    def _schedule(self, passes=None, stream=False):
+    def _schedule(self, passes=None):
         if not self._free_schedule():
             return super()._schedule()
         rate = self._scaled_rate(1.0)
         falling = self.early_stopping and not self._default().big_start
-        parts = 1.0
-        if passes is not None:
-            parts = self._parts(passes.n_items, passes.batch_size, stream)
-        if passes is None or (falling and not stream):  # who knows when the last third begins?
+        parts = 1.0 if passes is None else self._parts(passes.n_items, passes.batch_size)
+        if passes is None or falling:  # who knows when the last third begins?
             usual = schedules.robbins_monro(self.learning_offset, DECAY, rate)
             return schedules.of_parts(usual, parts)
-        first = passes.clock - passes.n_done
-        if stream:
-            return self._default().stream_schedule(
-                self.learning_offset, rate, first, passes.batch_size, self._n_seen - passes.n_items
-            )
         usual = self._default().schedule(
-            self.learning_offset, rate, first / parts, passes.steps_a_pass / parts,
-            passes.n_passes, self._document_tokens(),
+            self.learning_offset, rate, (passes.clock - passes.n_done) / parts,
+            passes.steps_a_pass / parts, passes.n_passes, self._document_tokens(),
         )  # fmt: skip
         return schedules.of_parts(usual, parts)
+
+    def _stream_schedule(self, passes, before):
+        if not self._free_schedule():
+            return self._schedule()
+        return self._default().stream_schedule(
+            self.learning_offset, self._scaled_rate(1.0), passes.clock, passes.batch_size,
+            self._n_seen - passes.n_items,
+        )
 
     def _document_tokens(self) -> float:
         """Tokens of a document that was seen, on average."""
@@ -316,7 +317,7 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         arrays, values = self._priors()
         arrays |= {"lambda": self._natural(self._state), "word_counts": self._word_counts}
         return arrays, {
-            **values, "items": self._state.items, "bound": self.bound_,
+            **values, "items": self._state.items, "bound": io.finite_or_none(self.bound_),
             "vocabulary": self.vocabulary_, "own_words": self._own_words,
         }  # fmt: skip
 
@@ -342,4 +343,5 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         if self.vocabulary_ and len(self.vocabulary_) != len(lam):
             raise ValueError(f"{len(self.vocabulary_)} names for {len(lam)} words")
         io.check_equal("shape of word_counts", self._word_counts.shape, (len(lam),))
-        self.bound_, self._own_words = meta["bound"], meta.get("own_words", False)
+        self.bound_ = io.number_or_nan("bound", meta["bound"])
+        self._own_words = meta.get("own_words", False)

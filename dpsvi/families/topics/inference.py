@@ -54,6 +54,29 @@ class Inference(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     estimator defines ``_alpha(state)``, the Dirichlet prior of the topic proportions, (K,).
     """
 
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of what :meth:`transform` returns: the class in small letters, and the topic.
+
+        Parameters
+        ----------
+        input_features : array of str or None
+            Of a model that was fitted to columns of numbers their names, or None.  A model of texts
+            does not look at them: they came in a column that is no word.
+
+        Returns
+        -------
+        object array, (n_components,)
+
+        Examples
+        --------
+        >>> from dpsvi import DPSVILDA
+        >>> lda = DPSVILDA(n_components=2).fit(["a cat and a dog", "one two three"])
+        >>> lda.get_feature_names_out().tolist()
+        ['dpsvilda0', 'dpsvilda1']
+        """
+        texts = getattr(self, "vocabulary_", None) and not hasattr(self, "feature_names_in_")
+        return super().get_feature_names_out(None if texts else input_features)
+
     def _natural(self, state, words=None) -> np.ndarray:
         """Return lam without padding, (V, K), or its rows of some `words`.
 

@@ -145,7 +145,7 @@ class TopicWords:
         ----------
         X : corpus
         measure : {"u_mass", "c_v", "c_uci", "c_npmi"}
-        n_words : int, >= 1
+        n_words : int, >= 2
             Top words of each topic.
         average : bool, default=True
             False: one number for each topic, which shows those that mix subjects.
@@ -153,6 +153,11 @@ class TopicWords:
         Returns
         -------
         float or ndarray of shape (n_components,)
+
+        Raises
+        ------
+        ValueError
+            There is no such measure, or there are no two words.
 
         Examples
         --------

@@ -30,6 +30,7 @@ import scipy.sparse
 from sklearn.utils.validation import validate_data
 
 from dpsvi.errors import check_number
+from dpsvi.estimators.arrays import unmasked
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.run_options import RestartOptions
 from dpsvi.expfam import gamma
@@ -138,7 +139,7 @@ class DPSVIMatrixFactorization(Recommender):
 
     def _ratings(self, X, reset):
         X = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32],
+            self, unmasked(X), reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32],
             ensure_all_finite="allow-nan",
         )  # fmt: skip
         if reset:
@@ -152,8 +153,9 @@ class DPSVIMatrixFactorization(Recommender):
         if not math.isfinite(variance):
             largest = np.abs(ratings).max()
             raise ValueError(f"squares of ratings overflow, the largest is {largest:g}")
-        # Constant ratings have no scale of their own but their size.
-        variance = variance if variance > 1e-12 * mean**2 else max(abs(mean), 1.0) ** 2
+        # Constant ratings, whose variance is rounding, have no scale of their own but their size.
+        rounding = 16 * np.finfo(ratings.dtype).eps * abs(mean)
+        variance = variance if variance > rounding**2 else max(abs(mean), 1.0) ** 2
         alpha, rate = self.item_precision, self.noise_rate
         prior = Prior(
             n, mean, self.user_precision,

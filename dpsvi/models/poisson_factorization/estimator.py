@@ -37,6 +37,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import validate_data
 
 from dpsvi.errors import check_number
+from dpsvi.estimators.arrays import unmasked
 from dpsvi.estimators.engine_parameters import engine_parameters
 from dpsvi.estimators.incremental import Incremental
 from dpsvi.estimators.run_options import RestartOptions
@@ -182,7 +183,7 @@ class DPSVIPoissonFactorization(Incremental, Recommender):
 
     def _ratings(self, X, reset):
         X = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32],
+            self, unmasked(X), reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32],
             ensure_non_negative=True,
         )  # fmt: skip
         if reset:

@@ -186,7 +186,7 @@ class ArrayEstimator(SVIEstimator):
             "lambda": state.natural(), "prior": state.model.prior, "hyper": state.model.hyper,
         }  # fmt: skip
         return arrays, {
-            "items": state.items, "lower_bound": io.finite_or_none(self.lower_bound_),
+            "items": state.items, **io.known(lower_bound=self.lower_bound_),
             "n_features": self.n_features_in_, "dtype": self._dtype,
             "extra": {k: v for k, v in extra.items() if k not in arrays},
         }  # fmt: skip
@@ -217,4 +217,4 @@ class ArrayEstimator(SVIEstimator):
         vars(self).update(meta["extra"] | {k: arrays[k] for k in arrays if k in self._extra})
         self._check_read(model)
         vars(self).update(self._attributes(state))
-        self.lower_bound_ = io.number_or_nan("lower_bound", meta["lower_bound"])
+        self.lower_bound_ = io.known_or_nan(meta, "lower_bound")

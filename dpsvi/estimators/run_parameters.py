@@ -135,11 +135,12 @@ class RunParameters:
     def _resolve_batch_size(self, n_items, stream=False) -> int:
         """Items of a step of a fit to `n_items`, or of a pass over the next ones of a stream.
 
-        Those of a stream are cut evenly.
+        Where the size is left to the fit, those of a stream are cut evenly.
         """
         if not stream:
             return self._whole_batch(n_items)
-        return -(-n_items // -(-n_items // self._whole_batch(self._n_seen)))
+        whole = min(n_items, self._whole_batch(self._n_seen))
+        return whole if self.batch_size is not None else -(-n_items // -(-n_items // whole))
 
     def _whole_batch(self, n_items) -> int:
         """Items of a batch where there are `n_items`."""

@@ -201,17 +201,17 @@ def check_positive(**values) -> None:
             raise ValueError(f"{name} must be numbers > 0 and finite")
 
 
-def finite_or_none(number: float) -> float | None:
-    """A number as JSON can hold it; NaN, for what is not known, is None."""
-    return float(number) if math.isfinite(number) else None
+def known(**numbers) -> dict:
+    """Those of the numbers that are known, which NaN is not: JSON has no such number."""
+    return {name: number for name, number in numbers.items() if not math.isnan(number)}
 
 
-def number_or_nan(name: str, value) -> float:
-    """What :func:`finite_or_none` made of a number; raises TypeError or ValueError for others."""
-    if value is None:
+def known_or_nan(meta: dict, name: str) -> float:
+    """What :func:`known` left of a number; raises TypeError or ValueError for what is none."""
+    if name not in meta:
         return math.nan
-    check_number(name, value)
-    return float(value)
+    check_number(name, meta[name])
+    return float(meta[name])
 
 
 def check_equal(name: str, value, allowed) -> None:

@@ -119,7 +119,7 @@ def of_stream(
     Examples
     --------
     >>> of_stream(robbins_monro(1.0, 1.0), 20, before=10, n_items=15, size=10)(np.array([0, 1]))
-    array([0.5 , 0.2 ])
+    array([0.5, 0.2])
     """
 
     def rates(t):

@@ -28,10 +28,14 @@ def test_a_pass_has_twenty_steps_where_items_are_few(model, n, batch):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_chunk_of_a_stream_is_one_step(model):
-    """Its items are few because more will come."""
-    fitted = model(2, n_jobs=1, random_state=0).partial_fit(counts(200))
-    assert fitted.n_batch_iter_ == 1
+@pytest.mark.parametrize(("seen", "n", "batch"), [(0, 10, 16), (400, 600, 50), (6000, 500, 256)])
+def test_a_stream_has_steps_as_a_fit_to_all_that_came(model, seen, n, batch):
+    """`python -m experiments.portions` compares them with steps of 256."""
+    fitted = model(2, n_jobs=1, random_state=0)
+    if seen:
+        fitted.partial_fit(counts(seen))
+    before = fitted.n_batch_iter_ if seen else 0
+    assert fitted.partial_fit(counts(n, seed=1)).n_batch_iter_ - before == -(-n // batch)
 
 
 def test_small_steps_end_higher_than_whole_passes():

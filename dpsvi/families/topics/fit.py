@@ -317,7 +317,7 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         arrays, values = self._priors()
         arrays |= {"lambda": self._natural(self._state), "word_counts": self._word_counts}
         return arrays, {
-            **values, "items": self._state.items, "bound": io.finite_or_none(self.bound_),
+            **values, **io.known(bound=self.bound_), "items": self._state.items,
             "vocabulary": self.vocabulary_, "own_words": self._own_words,
         }  # fmt: skip
 
@@ -343,5 +343,5 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
         if self.vocabulary_ and len(self.vocabulary_) != len(lam):
             raise ValueError(f"{len(self.vocabulary_)} names for {len(lam)} words")
         io.check_equal("shape of word_counts", self._word_counts.shape, (len(lam),))
-        self.bound_ = io.number_or_nan("bound", meta["bound"])
+        self.bound_ = io.known_or_nan(meta, "bound")
         self._own_words = meta.get("own_words", False)

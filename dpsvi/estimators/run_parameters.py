@@ -135,12 +135,11 @@ class RunParameters:
     def _resolve_batch_size(self, n_items, stream=False) -> int:
         """Items of a step of a fit to `n_items`, or of a pass over the next ones of a stream.
 
-        Where the size is left to the fit, those of a stream are cut evenly.
+        A stream is cut evenly: a short step at the end would count for more than its items.
         """
         if not stream:
             return self._whole_batch(n_items)
-        whole = min(n_items, self._whole_batch(self._n_seen))
-        return whole if self.batch_size is not None else -(-n_items // -(-n_items // whole))
+        return -(-n_items // -(-n_items // self._whole_batch(self._n_seen)))
 
     def _whole_batch(self, n_items) -> int:
         """Items of a batch where there are `n_items`."""
@@ -172,10 +171,8 @@ class RunParameters:
         schedule = self._schedule()
         if self.learning_rate is not None:
             return schedule
-        return schedules.of_stream(
-            schedule, self._whole_batch(self._n_seen), before, passes.n_items, passes.batch_size,
-            passes.clock,
-        )  # fmt: skip
+        whole = self._whole_batch(self._n_seen)
+        return schedules.of_stream(schedule, whole, before, passes.batch_size, passes.clock)
 
     def _forgetful(self, schedule, batch_size: int, model: Model):
         """`schedule`, of steps over so many items of a stream, but with `forgetting`."""

@@ -95,38 +95,33 @@ def of_parts(schedule: Callable, parts: float) -> Callable:
     return rates
 
 
-def of_stream(
-    schedule: Callable, batch_size: int, before: int, n_items: int, size: int, first: int = 0,
-) -> Callable:  # fmt: skip
+def of_stream(schedule: Callable, whole: int, before: int, size: int, first: int = 0) -> Callable:
     """Rates of steps over the next items of a stream, however it is cut.
 
-    As in :func:`of_parts`, the steps that make up a batch do together what the batch does: a
-    short one counts by its items.
+    As in :func:`of_parts`, the steps that make up a batch do together what the batch does.
 
     Parameters
     ----------
     schedule : callable
         Of batches.
-    batch_size : int
+    whole : int
         Items of a batch.
     before : int
         Items that came earlier.
-    n_items, size : int
-        Items that come now, and those of a step; the last one may have fewer.
+    size : int
+        Items of a step.
     first : int
         Number of the first step.
 
     Examples
     --------
-    >>> of_stream(robbins_monro(1.0, 1.0), 20, before=10, n_items=15, size=10)(np.array([0, 1]))
-    array([0.5, 0.2])
+    >>> of_stream(robbins_monro(1.0, 1.0), 20, before=10, size=5)(np.array([0, 1, 2]))
+    array([0.33333333, 0.25      , 0.2       ])
     """
 
     def rates(t):
-        done = (np.asarray(t) - first) * size
-        part = np.clip(n_items - done, 1, size)
-        batch, rest = np.divmod(before + done, batch_size)
-        return _of_part(schedule(batch), batch_size, rest, part)
+        batch, rest = np.divmod(before + (np.asarray(t) - first) * size, whole)
+        return _of_part(schedule(batch), whole, rest, size)
 
     return rates
 

@@ -37,7 +37,7 @@ def test_a_stream_is_remembered_alike_however_it_is_cut(sizes):
     for n_items in sizes:
         size = min(n_items, 20)
         steps = np.arange(-(-n_items // size))
-        for rate in of_stream(schedule, 20, done, n_items, size, first=5)(5 + steps):
+        for rate in of_stream(schedule, 20, done, size, first=5)(5 + steps):
             left *= 1 - rate
             weights = [weight * (1 - rate) for weight in weights] + [rate / size] * size
         done += n_items

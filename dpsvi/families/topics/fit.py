@@ -88,7 +88,7 @@ class TopicEstimator(Documents, Priors, TopicWords, TopicPosterior, Inference, S
 
     def _resolve_batch_size(self, n_items, stream=False) -> int:
         if self.batch_size is not None:
-            return super()._resolve_batch_size(n_items, stream)
+            return min(n_items, self.batch_size) if stream else self.batch_size
         if stream:
             tokens = max(1.0, self._document_tokens())
             return self._default().stream_batch_size(n_items, self._n_seen, tokens)

@@ -180,6 +180,8 @@ def test_a_mean_is_a_model_like_others(name, fits, tmp_path):
     assert len(bounds) == 2 and np.isnan(bounds).all()
     assert loaded.score(X) == mean.score(X)
     assert (mean.n_iter_, mean.history_, mean._n_seen) == (some[0].n_iter_, [], some[0]._n_seen)
+    if hasattr(mean, "report"):  # of topic models
+        assert mean.report(tmp_path / "mean.html", X[:50]).stat().st_size
     before = mean._state.natural()
     for estimator in (mean, loaded):
         estimator.partial_fit(X[:10])

@@ -113,11 +113,12 @@ def test_items_count_the_same_alone_and_among_others(name):
     assert 0 < alone < 1 and alone == pytest.approx(together, rel=0.02)
 
 
-def test_a_point_changes_a_model_of_many_little():
+@pytest.mark.parametrize("begin", ["fit", "partial_fit"])
+def test_a_point_changes_a_model_of_many_little(begin):
     """One of 2,001 moves a mean by no more than ten times its share; so does a last, short step."""
     X = np.random.default_rng(0).normal(size=(2000, 1))
     for points in ([[10.0]], np.vstack([np.zeros((256, 1)), [[10.0]]])):
-        mixture = DPSVIGaussianMixture(1, random_state=0).partial_fit(X)
+        mixture = getattr(DPSVIGaussianMixture(1, random_state=0), begin)(X)
         before = mixture.means_[0, 0]
         mixture.partial_fit(points)
         assert abs(mixture.means_[0, 0] - before) < 10 * 10.0 / 2000

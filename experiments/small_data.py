@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -86,70 +87,85 @@ def sizes(n_items: int) -> dict[str, int]:
     return {f"{MOST} items": MOST, **by_steps}
 
 
-def measure(n_seeds: int) -> list[dict]:
-    """Fit every model to all its data with every batch and seed."""
-    rows = []
+def samples(n_seeds: int) -> Iterable[tuple[dict, partial, np.ndarray, np.ndarray]]:
+    """What a row says of the data, the estimator but for its batches, rows to fit and to score."""
     for model, draw in MODELS.items():
         for seed in range(n_seeds):
             for name, size, data in draw(seed):
                 whole = np.random.default_rng(seed).permutation(data)
                 test, train = np.split(whole, [len(whole) // 4])
-                fitted: dict[int, tuple[float, float]] = {}
-                for way, batch in sizes(len(train)).items():
-                    if batch not in fitted:
-                        fit = model(size, batch_size=batch, random_state=seed, n_jobs=1).fit(train)
-                        fitted[batch] = fit.lower_bound_ / len(train), float(fit.score(test))
-                    rows.append(
-                        {"model": model.__name__, "data": name, "items": len(train), "K": size,
-                         "seed": seed, "way": way, "bound": fitted[batch][0],
-                         "score": fitted[batch][1]}
-                    )  # fmt: skip
+                facts = {"model": model.__name__, "data": name, "items": len(train), "K": size}
+                yield (
+                    {**facts, "seed": seed}, partial(model, size, random_state=seed, n_jobs=1),
+                    train, test,
+                )  # fmt: skip
+
+
+def measure(n_seeds: int) -> list[dict]:
+    """Fit every model to all its data with every batch and seed."""
+    rows = []
+    for facts, estimator, train, test in samples(n_seeds):
+        fitted: dict[int, tuple[float, float]] = {}
+        for way, batch in sizes(len(train)).items():
+            if batch not in fitted:
+                fit = estimator(batch_size=batch).fit(train)
+                fitted[batch] = fit.lower_bound_ / len(train), float(fit.score(test))
+            bound, score = fitted[batch]
+            rows.append({**facts, "way": way, "bound": bound, "score": score})
     return rows
 
 
-def table(rows: list[dict]) -> list[str]:
-    """One line for each model and data set."""
-    ways = list(dict.fromkeys(row["way"] for row in rows))
-    lines = [
-        "Lower bound an item / score of held-out items: with batches of the first size, then what "
-        f"others gain. The rule of `batch_size=None` is {_RULE}; mean of "
-        f"{len({row['seed'] for row in rows})} seeds.",
-        "", "| model | data | items | K | " + " | ".join(ways) + " |",
-        "|" + "---|" * (4 + len(ways)),
-    ]  # fmt: skip
+def lines_of(rows: list[dict], ways: list[str], cells: Callable[[list[dict]], list[str]]):
+    """A table with a line for each model and data set, whose `cells` are made of its rows."""
+    yield "| model | data | items | K | " + " | ".join(ways) + " |"
+    yield "|" + "---|" * (4 + len(ways))
     key = itemgetter("model", "data", "items", "K")
     for group, found in groupby(sorted(rows, key=key), key):
-        mine = list(found)
+        yield "| {} | {} | {:,} | {} | ".format(*group) + " | ".join(cells(list(found))) + " |"
+
+
+def table(rows: list[dict]) -> list[str]:
+    """The page, but for its title."""
+    ways = list(dict.fromkeys(row["way"] for row in rows))
+
+    def cells(mine):
         bound, score = (
             [mean(row[what] for row in mine if row["way"] == way) for way in ways]
             for what in ("bound", "score")
         )
         pairs = zip(bound, score, strict=True)
         gains = [f"{b - bound[0]:+.3f} / {s - score[0]:+.3f}" for b, s in pairs][1:]
-        lines.append(
-            "| {} | {} | {:,} | {} | ".format(*group)
-            + " | ".join([f"{bound[0]:.3f} / {score[0]:.3f}", *gains]) + " |"
-        )
-    return lines
+        return [f"{bound[0]:.3f} / {score[0]:.3f}", *gains]
+
+    return [
+        "Lower bound an item / score of held-out items: with batches of the first size, then what "
+        f"others gain. The rule of `batch_size=None` is {_RULE}; mean of "
+        f"{len({row['seed'] for row in rows})} seeds.", "", *lines_of(rows, ways, cells),
+    ]  # fmt: skip
 
 
-def main(argv=None) -> None:
-    """Measure, and write JSON and a table."""
+def command(name: str, text: str, title: str, seeds: int, measure, table, argv) -> None:
+    """``python -m experiments.NAME``: measure, and write JSON and a page."""
     argv = sys.argv[1:] if argv is None else argv
-    parser = argparse.ArgumentParser(prog="python -m experiments.small_data", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=8)
-    parser.add_argument("--out", type=Path, default=Path("experiments/results/small_data"))
+    parser = argparse.ArgumentParser(prog=f"python -m experiments.{name}", description=text)
+    parser.add_argument("--seeds", type=int, default=seeds)
+    parser.add_argument("--out", type=Path, default=Path(f"experiments/results/{name}"))
     parser.add_argument("--redraw", action="store_true", help="the table, from what was kept")
     args = parser.parse_args(argv)
     source = provenance(
-        "experiments.small_data", argv, ["numpy", "numba", "scikit-learn"],
+        f"experiments.{name}", argv, ["numpy", "numba", "scikit-learn"],
         {"fit": list(range(args.seeds))},
     )  # fmt: skip
     found = kept(
-        args.out / "small_data.json", source, None if args.redraw else lambda: measure(args.seeds)
+        args.out / f"{name}.json", source, None if args.redraw else lambda: measure(args.seeds)
     )
-    page = ["# Batches of small data", "", described(found), "", *table(found["rows"])]
-    (args.out / "small_data.md").write_text("\n".join(page) + "\n")
+    page = [f"# {title}", "", described(found), "", *table(found["rows"])]
+    (args.out / f"{name}.md").write_text("\n".join(page) + "\n")
+
+
+def main(argv=None) -> None:
+    """Compare batches."""
+    command("small_data", __doc__, "Batches of small data", 8, measure, table, argv)
 
 
 if __name__ == "__main__":

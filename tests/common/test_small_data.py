@@ -28,7 +28,9 @@ def test_a_pass_has_twenty_steps_where_items_are_few(model, n, batch):
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize(("seen", "n", "batch"), [(0, 10, 16), (400, 600, 50), (6000, 500, 256)])
+@pytest.mark.parametrize(
+    ("seen", "n", "batch"), [(0, 10, 16), (0, 200, 16), (400, 600, 50), (6000, 500, 256)]
+)
 def test_a_stream_has_steps_as_a_fit_to_all_that_came(model, seen, n, batch):
     """`python -m experiments.portions` compares them with steps of 256."""
     fitted = model(2, n_jobs=1, random_state=0)

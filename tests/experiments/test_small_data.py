@@ -1,4 +1,4 @@
-"""Batches of small data: that the table says what was measured."""
+"""Batches of small data, and streams of them: that the tables say what was measured."""
 
 import json
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpsvi import DPSVIGaussianMixture, DPSVIPoissonFactorization
-from experiments import small_data
+from experiments import portions, small_data
 
 
 def blobs(seed):
@@ -25,6 +25,22 @@ def test_from_end_to_end(tmp_path, monkeypatch):
         for way in ("256 items", "5 steps")
     )
     shown = "{:.3f} / {:.3f} | {:+.3f} / {:+.3f}".format(*whole, *(first - whole))
+    assert f"| DPSVIGaussianMixture | blobs | 60 | 2 | {shown} |" in page
+
+
+def test_portions_from_end_to_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(small_data, "MODELS", {DPSVIGaussianMixture: blobs})
+    portions.main(["--seeds", "2", "--out", str(tmp_path)])
+    rows = json.loads((tmp_path / "portions.json").read_text())["rows"]
+    whole = np.random.default_rng(1).permutation(next(blobs(1))[2])
+    stream = DPSVIGaussianMixture(2, batch_size=256, random_state=1, n_jobs=1)
+    for some in np.split(whole[20:], [40]):
+        stream.partial_fit(some)
+    assert rows[1]["scores"]["40, 256"] == stream.score(whole[:20])
+    means = [np.mean([row["scores"][way] for row in rows]) for way in rows[0]["scores"]]
+    assert len(means) == 1 + len(portions.PORTIONS) * len(portions.BATCHES)
+    shown = " | ".join(f"{value:.3f}" for value in means)
+    page = (tmp_path / "portions.md").read_text()
     assert f"| DPSVIGaussianMixture | blobs | 60 | 2 | {shown} |" in page
 
 

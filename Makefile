@@ -4,8 +4,8 @@
 # make docs   the documentation, docs/_build/html/index.html; any warning is an error
 # make panel-quick CORPORA=folder   dpsvi beside other tools on every docword.*.txt[.gz] there, in
 #             15 minutes or less; table and picture in PANEL.  The same command goes on from there.
-# Tests of one process run side by side, and so do those that start and kill several: much of their
-# time they wait.
+# Tests run side by side, more of them than a small machine has cores: those that start and kill
+# processes wait for much of their time.
 # All set up everything they need in .venv first, or in .venv-lowest; the tests also use a second MPI,
 # in .venv-mpich.  `make PYTHON=python3.14 test` takes another interpreter than python3, where there is
 # no .venv yet; `make clean` takes .venv away.  Python compiles a file when it is first imported, not
@@ -19,6 +19,7 @@ LOWEST := .venv-lowest
 THREADS ?= $(shell nproc 2>/dev/null || echo 1)
 OUT ?= demo-run
 PANEL ?= panel-quick
+SIDE_BY_SIDE := -n 3 --dist loadgroup --no-loadscope-reorder
 
 # Hundreds of processes begin in the tests: none compiles Python sources that another has compiled.
 unexport PYTHONDONTWRITEBYTECODE
@@ -38,11 +39,10 @@ else
 endif
 
 test: lint $(MPICH)/ready
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not mpi and not fault"
-	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "mpi or fault"
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 test-lowest: $(LOWEST)/ready
-	$(LOWEST)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not mpi and not fault"
+	$(LOWEST)/bin/python -m pytest $(SIDE_BY_SIDE) -m "not mpi and not fault"
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""Fixtures, and a numba cache that a change of any source file makes anew."""
+"""Fixtures, a numba cache that a change of any source file makes anew, and one thread for BLAS."""
 
 import hashlib
 import os
@@ -36,8 +36,11 @@ def _compiled_kernels() -> Path:
     return ours / name
 
 
-# Before numba is imported, and inherited by every subprocess.
+# Before numba and NumPy are imported, and inherited by every subprocess.
 os.environ["NUMBA_CACHE_DIR"] = str(_compiled_kernels())
+# Where tests run side by side, threads of BLAS spin while other processes have their core.
+for _library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
 from reference.lda import TopicCorpus  # noqa: E402
 from scipy.sparse import csr_array  # noqa: E402
@@ -47,11 +50,22 @@ from dpsvi.corpus import Corpus  # noqa: E402
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
-    """Tests that share ranks run in one process, which alone starts them; see `ranks`."""
+    """What runs in one process where several test side by side.
+
+    Tests that share ranks, which are started there alone (see `ranks`), and those of one file; but
+    each of the others that start ranks or kill something, which take long, runs where it may.
+    """
     for item in items:
         if "ranks" in item.fixturenames:
             kind = item.callspec.params.get("kind", "openmpi")
             item.add_marker(pytest.mark.xdist_group(f"{kind} ranks"))
+        elif not starts_several(item):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+def starts_several(item) -> bool:
+    """Whether a test starts several processes, or kills one."""
+    return any(item.get_closest_marker(mark) for mark in ("mpi", "fault"))
 
 
 @pytest.fixture(scope="session")
@@ -93,8 +107,11 @@ def compiled():
 
 @pytest.fixture(autouse=True)
 def _compiled_before(request):
-    """Of every test that starts several processes or kills one."""
-    if any(request.node.get_closest_marker(mark) for mark in ("mpi", "fault")):
+    """Of every test that starts several processes or kills one.
+
+    Where tests run side by side, of all: the processes share that work, else each would do it.
+    """
+    if starts_several(request.node) or "PYTEST_XDIST_WORKER" in os.environ:
         request.getfixturevalue("compiled")
 
 

@@ -11,11 +11,12 @@ import shutil
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
+from dpsvi.commands.inputs import reading_input
 from dpsvi.errors import DataFormatError
 from dpsvi.files.environment import environment, now
 from dpsvi.files.io import atomic_path, write_json, write_text
 from dpsvi.files.lock import FolderLock
-from dpsvi.files.set_aside import SetAside
+from dpsvi.files.set_aside import SetAside, settle_unfinished
 from dpsvi.training.checkpoint import newest_name, read_newest
 
 log = logging.getLogger(__name__)
@@ -87,6 +88,7 @@ class RunFolder:
             self._refuse_or_settle()
 
     def _refuse_or_settle(self):
+        settle_unfinished(self.path)
         self._before.undo()
         if self._before:  # of a process that was killed
             self._settle(failed=True)
@@ -98,7 +100,9 @@ class RunFolder:
     def _refuse_without_checkpoint(self):
         if not (self.path / "config.json").exists():
             raise DataFormatError(f"{self.path}: is no run folder, it has no config.json")
-        if self._newest() is None:
+        with reading_input(self.path / "checkpoints"):
+            newest = self._newest()
+        if newest is None:
             raise DataFormatError(
                 f"{self.path}: holds no checkpoint; the fit was finished, or ended before the "
                 "first one"

@@ -14,6 +14,23 @@ FILES = (
 )  # fmt: skip
 
 
+def settle_unfinished(folder: Path) -> None:
+    """Remove what runs were writing when they were killed; nobody else may be writing there.
+
+    Files and checkpoints have a name that begins with a dot until they are whole.  A checkpoint
+    that was to be replaced by another one of the same step, and was not yet, has its name again.
+    """
+    for name in FILES:
+        for path in folder.glob(f".{name}.????????"):  # of `dpsvi.files.io.atomic_path`
+            _remove(path)
+    for path in (folder / "checkpoints").glob(".*"):
+        whole = path.with_name(path.stem.removeprefix("."))
+        if path.suffix == ".old" and not whole.exists():
+            os.replace(path, whole)
+        else:
+            _remove(path)
+
+
 class SetAside:
     """A subfolder of a run folder for what may come back.
 

@@ -1,18 +1,24 @@
 """A run folder: no fit loses what another one left there, unless it can put something better."""
 
 import errno
+import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from dpsvi import DPSVIGaussianMixture
 from dpsvi.__main__ import main
 from dpsvi.commands.run_folder import RunFolder
 from dpsvi.errors import DivergedError
 from dpsvi.files.set_aside import SetAside
+from dpsvi.training.checkpoint import CheckpointFolder, newest_name, read_newest
+from dpsvi.training.job import Snapshot
+from dpsvi.training.ledger import Ledger
 
 SETTINGS = {"name": "hmm"}
 
@@ -128,6 +134,14 @@ def test_a_new_checkpoint_is_better_than_an_old_model(data):
     assert not (data / "run" / ".replaced").exists()
 
 
+def test_checkpoints_that_cannot_be_read_are_bad_input(data, capsys):
+    killed(data / "run")
+    (data / "run/checkpoints/latest").unlink()
+    (data / "run/checkpoints/latest").mkdir()
+    assert main(["resume", str(data / "run")]) == 3
+    assert "latest: cannot be read: Is a directory" in capsys.readouterr().err
+
+
 def test_what_a_killed_run_had_set_aside_comes_back(data):
     assert fit(data, "good.npy") == 0
     before = content(data / "run")
@@ -137,6 +151,54 @@ def test_what_a_killed_run_had_set_aside_comes_back(data):
     assert not (data / "run" / "model.json").exists()
     assert fit(data, "bad.npy", "--overwrite") == 3
     assert content(data / "run") == before
+
+
+def killed_while_it_writes(write, number):
+    """Whether a process ended that was to be killed as it gives a file its name, the so-manyth."""
+    left, replace = [number], os.replace
+
+    def kill_or_replace(*names):
+        left[0] -= 1
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        replace(*names)
+
+    child = os.fork()
+    if not child:
+        os.replace = kill_or_replace
+        try:
+            write()
+        finally:
+            os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+def test_nothing_that_was_not_finished_stays_and_no_checkpoint_is_lost(data, rng):
+    """A process writes settings and, twice, the checkpoint of a step; it is killed anywhere."""
+    X = rng.normal(size=(50, 2))
+    state = DPSVIGaussianMixture(2, max_iter=1, random_state=0).fit(X)._state
+    snapshot = Snapshot(state, Ledger(50, 10, 1, 0), 0.0)
+
+    def write():
+        with RunFolder(run) as folder:
+            folder.write_settings(SETTINGS, "points", 0, 1)
+            for _ in range(2):
+                CheckpointFolder(run, 0.0).write(snapshot)
+
+    unfinished, lost = 0, 0
+    for number in itertools.count(1):
+        run = data / f"run-{number}"
+        if not killed_while_it_writes(write, number):
+            break
+        whole = newest_name(run / "checkpoints") is not None
+        aside = any((run / "checkpoints").glob(".*.old"))
+        unfinished += any(path.name != ".lock" for path in run.rglob(".*"))
+        lost += aside and not whole
+        RunFolder(run, overwrite=True)  # which looks at what is there
+        assert not list(run.rglob(".*"))
+        if whole or aside:
+            assert read_newest(run).meta["step"] == state.step
+    assert unfinished > 8 and lost == 1, "each happened"
 
 
 def test_a_place_that_cannot_be_a_folder_is_refused_at_once(tmp_path):

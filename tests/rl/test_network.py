@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from reference import actor_critic as plain
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from dpsvi.rl.back_propagation import backward
 from dpsvi.rl.layers import forward
@@ -153,10 +153,12 @@ def test_first_parameters_are_made_by_one_thread(monkeypatch):
         return pool["user_api"] == "blas"
 
     monkeypatch.setattr(np.linalg, "qr", watched)
-    before = threadpool_info()
-    PAPER.start(np.random.default_rng(0))
+    with threadpool_limits(2, "blas"):
+        before = threadpool_info()
+        assert {pool["num_threads"] for pool in before if is_blas(pool)} == {2}
+        PAPER.start(np.random.default_rng(0))
+        assert threadpool_info() == before
     assert set(threads) == {1}
-    assert threadpool_info() == before
 
 
 @pytest.mark.parametrize("network, match", [

@@ -4,8 +4,8 @@
 # make docs   the documentation, docs/_build/html/index.html; any warning is an error
 # make panel-quick CORPORA=folder   dpsvi beside other tools on every docword.*.txt[.gz] there, in
 #             15 minutes or less; table and picture in PANEL.  The same command goes on from there.
-# Tests run side by side, more of them than a small machine has cores: those that start and kill
-# processes wait for much of their time.
+# Tests of one process run side by side, and so do those that start and kill several, more of them
+# than a small machine has cores: much of their time they wait.
 # All set up everything they need in .venv first, or in .venv-lowest; the tests also use a second MPI,
 # in .venv-mpich.  `make PYTHON=python3.14 test` takes another interpreter than python3, where there is
 # no .venv yet; `make clean` takes .venv away.  Python compiles a file when it is first imported, not
@@ -19,7 +19,7 @@ LOWEST := .venv-lowest
 THREADS ?= $(shell nproc 2>/dev/null || echo 1)
 OUT ?= demo-run
 PANEL ?= panel-quick
-SIDE_BY_SIDE := -n 3 --dist loadgroup --no-loadscope-reorder
+OF_ONE_PROCESS := -n auto --maxprocesses 4 --dist loadfile -m "not mpi and not fault"
 
 # Hundreds of processes begin in the tests: none compiles Python sources that another has compiled.
 unexport PYTHONDONTWRITEBYTECODE
@@ -39,10 +39,11 @@ else
 endif
 
 test: lint $(MPICH)/ready
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
+	$(BIN)/python -m pytest $(OF_ONE_PROCESS)
+	$(BIN)/python -m pytest -n 4 --dist loadgroup -m "mpi or fault"
 
 test-lowest: $(LOWEST)/ready
-	$(LOWEST)/bin/python -m pytest $(SIDE_BY_SIDE) -m "not mpi and not fault"
+	$(LOWEST)/bin/python -m pytest $(OF_ONE_PROCESS)
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -50,22 +50,11 @@ from dpsvi.corpus import Corpus  # noqa: E402
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
-    """What runs in one process where several test side by side.
-
-    Tests that share ranks, which are started there alone (see `ranks`), and those of one file; but
-    each of the others that start ranks or kill something, which take long, runs where it may.
-    """
+    """Tests that share ranks run in one process, which alone starts them; see `ranks`."""
     for item in items:
         if "ranks" in item.fixturenames:
             kind = item.callspec.params.get("kind", "openmpi")
             item.add_marker(pytest.mark.xdist_group(f"{kind} ranks"))
-        elif not starts_several(item):
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
-
-
-def starts_several(item) -> bool:
-    """Whether a test starts several processes, or kills one."""
-    return any(item.get_closest_marker(mark) for mark in ("mpi", "fault"))
 
 
 @pytest.fixture(scope="session")
@@ -111,7 +100,8 @@ def _compiled_before(request):
 
     Where tests run side by side, of all: the processes share that work, else each would do it.
     """
-    if starts_several(request.node) or "PYTEST_XDIST_WORKER" in os.environ:
+    several = any(request.node.get_closest_marker(mark) for mark in ("mpi", "fault"))
+    if several or "PYTEST_XDIST_WORKER" in os.environ:
         request.getfixturevalue("compiled")
 
 

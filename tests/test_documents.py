@@ -163,6 +163,7 @@ def test_an_example_asks_runs_and_draws(path, tmp_path, monkeypatch):
     skip_without_gensim(text)
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("Agg")
+    plt.close("all")  # figures of other tests
     monkeypatch.setattr(plt, "show", lambda: None)  # there is no screen
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():

@@ -4,8 +4,8 @@
 # make docs   the documentation, docs/_build/html/index.html; any warning is an error
 # make panel-quick CORPORA=folder   dpsvi beside other tools on every docword.*.txt[.gz] there, in
 #             15 minutes or less; table and picture in PANEL.  The same command goes on from there.
-# Tests of one process run side by side, and so do those that start and kill several, more of them
-# than a small machine has cores: much of their time they wait.
+# Tests of one process run side by side, and so do those that start and kill several, three at a time:
+# much of their time they wait, but with more of them on two cores ranks wait for each other.
 # All set up everything they need in .venv first, or in .venv-lowest; the tests also use a second MPI,
 # in .venv-mpich.  `make PYTHON=python3.14 test` takes another interpreter than python3, where there is
 # no .venv yet; `make clean` takes .venv away.  Python compiles a file when it is first imported, not
@@ -40,7 +40,7 @@ endif
 
 test: lint $(MPICH)/ready
 	$(BIN)/python -m pytest $(OF_ONE_PROCESS)
-	$(BIN)/python -m pytest -n 4 --dist loadgroup -m "mpi or fault"
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "mpi or fault"
 
 test-lowest: $(LOWEST)/ready
 	$(LOWEST)/bin/python -m pytest $(OF_ONE_PROCESS)

@@ -88,7 +88,9 @@ class RunFolder:
             self._refuse_or_settle()
 
     def _refuse_or_settle(self):
-        settle_unfinished(self.path)
+        if (self.path / "config.json").exists():
+            # Without settings the checkpoints are of a Python program, which holds no lock.
+            settle_unfinished(self.path)
         self._before.undo()
         if self._before:  # of a process that was killed
             self._settle(failed=True)

@@ -4,8 +4,8 @@
 # make docs   the documentation, docs/_build/html/index.html; any warning is an error
 # make panel-quick CORPORA=folder   dpsvi beside other tools on every docword.*.txt[.gz] there, in
 #             15 minutes or less; table and picture in PANEL.  The same command goes on from there.
-# Tests of one process run side by side, and so do those that start and kill several, three at a time:
-# much of their time they wait, but with more of them on two cores ranks wait for each other.
+# Tests of one process run side by side, and so do those that start and kill several: much of their
+# time they wait.  Three of these at a time took less time on two cores than two or four did.
 # All set up everything they need in .venv first, or in .venv-lowest; the tests also use a second MPI,
 # in .venv-mpich.  `make PYTHON=python3.14 test` takes another interpreter than python3, where there is
 # no .venv yet; `make clean` takes .venv away.  Python compiles a file when it is first imported, not

@@ -20,8 +20,9 @@ def settle_unfinished(folder: Path) -> None:
     Files and checkpoints have a name that begins with a dot until they are whole.  A checkpoint
     that was to be replaced by another one of the same step, and was not yet, has its name again.
     """
-    for path in folder.glob(".*.????????"):
-        if path.stem.removeprefix(".") in FILES:  # as `dpsvi.files.io.atomic_path` names them
+    for path in folder.glob(".*"):
+        # `dpsvi.files.io.atomic_path` adds a dot and eight letters, editors other endings.
+        if path.stem.removeprefix(".") in FILES and len(path.suffix) == 9:
             _remove(path)
     for path in (folder / "checkpoints").glob(".*"):
         whole = path.with_name(path.stem.removeprefix("."))
